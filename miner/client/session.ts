@@ -304,11 +304,12 @@ export class Session {
     this.#early = undefined;
   }
 
-  #onFarmOffer({ rigs, submitsPerSecond }: FarmOffer, now: number): void {
+  #onFarmOffer({ rigs: offered, submitsPerSecond }: FarmOffer, now: number): void {
     if (this.#farm !== 'asked') {
       this.#unexpected('an offer for a farm');
       return;
     }
+    const rigs = Math.min(offered, this.#options.farmRigs ?? 0);
     this.#farm = rigs === 0 ? undefined : new FarmRigs(rigs);
     this.#flood.farm(rigs);
     if (rigs > 0) {

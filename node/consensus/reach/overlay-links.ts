@@ -86,6 +86,11 @@ export class OverlayLinks extends Map<Peer, Link> {
     return found?.[0];
   }
 
+  /** All on which this key was proved. */
+  of(key: Bytes): Link[] {
+    return [...this.values()].filter((link) => link.key !== undefined && equalBytes(link.key, key));
+  }
+
   /** Undefined if its other end proved nothing. */
   provenOf(peer: Peer, isMember: (key: Bytes) => boolean): ProvenLink | undefined {
     const { isReady, key, at } = this.get(peer) ?? {};
