@@ -167,6 +167,19 @@ test('a pool that takes fewer shares of a farm than it finds at the target that 
   expect(now).toBeLessThan(SESSION_DEFAULTS.jobMillis + 60_000);
 });
 
+test('a server that offers a farm of more rigs than were asked for gets the names of as many as were asked for', () => {
+  const session = loggedIn({ farmRigs: 2 });
+  session.handle(received({ kind: 'farmOffer', offer: { rigs: 4_096, submitsPerSecond: 500 } }), 0);
+  const indexes = new Set<number>();
+  for (let n = 0; n < 6; n++)
+    for (const action of session.handle(
+      { kind: 'share', share: { ...share(n), farm: { generation: 1, rig: `rig-${n}` } } },
+      n * 600_000,
+    ))
+      if (action.kind === 'send' && action.message.kind === 'rig') indexes.add(action.message.rig.index);
+  expect([...indexes]).toEqual([0, 1]);
+});
+
 test('a server of another network, or one that takes another address for ours, is left', () => {
   const wrongNetwork = new Session(options, 0);
   wrongNetwork.handle({ kind: 'opened' }, 0);

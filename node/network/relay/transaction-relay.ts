@@ -85,11 +85,11 @@ export class TransactionRelay {
     const { network } = dependencies;
     this.#wants = new TransactionWants({
       ask: (peer, question) => network.ask(peer, 'relay', question),
-      allowed: (peer, bytes) => this.#allowed(peer, bytes),
+      allowed: (peer, bytes, isOver) => this.#allowed(peer, bytes, isOver),
       take: (peer, wire) => this.#take(peer, wire),
       missed: (peer, ids) => this.#settleLater(peer, ids),
       failed: (peer, error) => blame(network, peer, error),
-      isHere: (id) => this.#isHere(id),
+      isHere: (peer, id) => this.#mayRead(peer, 1) && this.#isHere(id),
     });
     this.#unsubscribe = dependencies.node.on('mempoolAdded', ({ id }) => {
       this.#gathered.set(nameOf(id), id);
@@ -136,7 +136,7 @@ export class TransactionRelay {
     const absent = ids.filter((id) => this.#with.node.mempool.get(id) === undefined);
     const unknown = absent.filter((id) => !this.#wants.has(id)).length;
     // Others use the store now: the next announcer may bring it.
-    if (unknown > 0 && !this.#read.take(peer, this.#with.steady(), unknown)) return 'undelivered';
+    if (unknown > 0 && !this.#mayRead(peer, unknown)) return 'undelivered';
     const lacking = absent.filter((id) => this.#wants.has(id) || !this.#isHere(id));
     if (lacking.length === 0) return 'ignore';
     const came = await this.#wants.want(peer, lacking);
@@ -160,14 +160,18 @@ export class TransactionRelay {
     this.#settling.add(timer);
   }
 
+  #mayRead(peer: PeerName, ids: number): boolean {
+    return this.#read.take(peer, this.#with.steady(), ids);
+  }
+
   #isHere(id: Bytes): boolean {
     const { mempool, chain } = this.#with.node;
     return mempool.get(id) !== undefined || chain.transactionStatus(id)?.final === true;
   }
 
   /** The peer is not asked for more meanwhile. */
-  async #allowed(peer: PeerName, bytes: () => number): Promise<void> {
-    while (!this.#closed && !this.#checked.take(peer, this.#with.steady(), bytes() / KIBIBYTE))
+  async #allowed(peer: PeerName, bytes: number, isOver: () => boolean): Promise<void> {
+    while (!this.#closed && !isOver() && !this.#checked.take(peer, this.#with.steady(), bytes / KIBIBYTE))
       await new Promise((resolve) => setTimeout(resolve, CHECK_AGAIN_MILLIS).unref());
   }
 
