@@ -27,7 +27,15 @@ const FACTS: readonly StatusFacts[] = [
         waiting: 0,
       },
     ],
-    chain: { atMillis: NOW, height: 500, targetWork: 1n, hashesPerSecond: 1n, rateMillis: 1, synced: true },
+    chain: {
+      atMillis: NOW,
+      newestMillis: NOW,
+      height: 500,
+      targetWork: 1n,
+      hashesPerSecond: 1n,
+      rateMillis: 1,
+      synced: true,
+    },
     databaseMillis: NOW,
     booksHeight: 499,
     payouts: {

@@ -116,7 +116,7 @@ test('a power cut of all while they are locked on a cut: its blocks are on the d
     if (bytes[0] !== MESSAGE_TYPES.vote || carried !== 'few precommits for a cut') return true;
     const { vote } = decodeMessage(bytes) as Message & { type: 'vote' };
     // With its own these are two of four, so no cut is final. With none, a round in which one member was too late to lock would not end: nobody would have three.
-    const heard = ((network.running.get(to)?.driver.state.self ?? 0) + 1) % MEMBERS;
+    const heard = ((network.running.get(String(to))?.driver.state.self ?? 0) + 1) % MEMBERS;
     return vote.kind === PREVOTE || vote.cut === NIL || vote.member === heard;
   };
   await startAll();
