@@ -51,8 +51,8 @@ test('a line that was torn anywhere, by a crash or a full disk, is ignored and d
     // The process that could not write it has it in memory, and writes it again; one that starts asks the books again.
     const started = new SliceMarks(directory);
     await started.know(BOOT);
-    await started.look(async (known) =>
-      new Map([[BOOT, known.get(BOOT) === 6 ? [] : [{ slice: 6, through: 441_234 }]]]),
+    await started.look(
+      async (known) => new Map([[BOOT, known.get(BOOT) === 6 ? [] : [{ slice: 6, through: 441_234 }]]]),
     );
     const again = new SliceMarks(directory);
     await again.know(BOOT);
