@@ -69,6 +69,7 @@ beforeEach(() => {
       company: () => [],
       limitKey: String,
       accountOf: String,
+      accountByWay: String,
       nearest: (peer) => (peer === 'circuit of c' ? 'c' : peer),
       known: () => ['a', 'b', 'c', ...circuits],
       peers: () => ['s', 't', 'a', 'b', 'c', ...circuits],
