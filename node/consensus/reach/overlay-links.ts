@@ -30,10 +30,11 @@ export type Link = {
 export const limitKeyOf = (address: string): string => (address.startsWith(RELAYED) ? address : clientKey(address));
 
 /** The key for limits of a neighbour that is known: the key that it proved, where it was dialled, or its address. */
-export const accountOf = (link: Link): string => `${isRelayed(link) ? RELAYED : ''}${nameForLimits(link)}`;
-
-const nameForLimits = ({ key, at, address }: Link): string =>
+export const accountOf = ({ key, at, address }: Link): string =>
   key !== undefined ? nameOf(key) : at !== undefined ? showListenAddress(at) : limitKeyOf(address);
+
+/** The same, and for all its circuits another one. */
+export const accountByWay = (link: Link): string => `${isRelayed(link) ? RELAYED : ''}${accountOf(link)}`;
 
 export class OverlayLinks extends Map<Peer, Link> {
   ready(): Peer[] {

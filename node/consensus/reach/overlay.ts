@@ -43,7 +43,7 @@ import {
   STRANGER,
   STRANGERS,
 } from './overlay-limits.ts';
-import { accountOf, type Link, limitKeyOf, OverlayLinks } from './overlay-links.ts';
+import { accountByWay, accountOf, type Link, limitKeyOf, OverlayLinks } from './overlay-links.ts';
 import { type OverlayAddress, OverlayListeners } from './overlay-listeners.ts';
 import type { OverlayQuic } from './overlay-quic.ts';
 import { RegisteredRoutes } from './registered-routes.ts';
@@ -184,6 +184,11 @@ export class Overlay implements Transport {
   accountOf(peer: Peer): string {
     const found = this.#links.get(peer);
     return found === undefined ? this.limitKey(peer) : accountOf(found);
+  }
+
+  accountByWay(peer: Peer): string {
+    const found = this.#links.get(peer);
+    return found === undefined ? this.limitKey(peer) : accountByWay(found);
   }
 
   nearest(peer: Peer): Peer {
@@ -419,9 +424,9 @@ export class Overlay implements Transport {
     known.link.countWith(this.#readingOf(known));
   }
 
-  /** What a neighbour that is known may send, on all its connections. */
+  /** What a neighbour that is known may send, on all its direct connections, and on all its circuits. */
   #readingOf(known: Link): ReadingAllowance {
-    const name = accountOf(known);
+    const name = accountByWay(known);
     const { bytes, messages } = this.#settings.limits ?? LINK_LIMITS;
     const allowance = this.#reading.use(name) ?? new ReadingAllowance(bytes, messages, this.#with.steady());
     this.#reading.set(name, allowance);
