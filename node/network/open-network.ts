@@ -173,7 +173,7 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
   };
   const budget = new ServingBudget(steadyMillis);
   const answer = (peer: PeerName, protocol: Protocol, bytes: Uint8Array): Uint8Array | Promise<Uint8Array> => {
-    if (protocol === 'relay') return answerRelay(node, decodeRelayQuestion(bytes));
+    if (protocol === 'relay') return answerRelay(node, decodeRelayQuestion(bytes), (id) => blocks.second(id));
     const question = decodeSyncQuestion(bytes);
     served?.(peer, question.type === 'cuts' && question.from >= chain.bodiesFrom() ? question.from : undefined);
     if (question.type === 'snapshots') return answerSnapshot(snapshots, question);

@@ -29,15 +29,15 @@ const checkOf = (text: string): string => crc32(text).toString(16).padStart(8, '
 /** `slice through checksum`: a flipped digit would put shares that the books still lack into a slice of years to come. */
 const lineOf = ({ slice, through }: SliceMark): string => `${slice} ${through} ${checkOf(`${slice} ${through}`)}\n`;
 
-/** Complete lines, both numbers increasing; others are ignored, such as one truncated by a crash. Those of earlier releases have no checksum. */
+/** Complete lines, both numbers increasing; others are ignored, such as one truncated by a crash or a full disk: the next line break ends it too. */
 export function readMarks(text: string): SliceMark[] {
   const marks: SliceMark[] = [];
   for (const line of text.split('\n').slice(0, -1)) {
-    const match = /^((\d{1,10}) (-1|\d{1,15}))(?: ([0-9a-f]{8}))?$/.exec(line);
+    const match = /^((\d{1,10}) (-1|\d{1,15})) ([0-9a-f]{8})$/.exec(line);
     const [, numbers = '', slice, through, check] = match ?? [];
     const mark = { slice: Number(slice), through: Number(through) };
     const last = marks.at(-1);
-    const isDamaged = match === null || (check !== undefined && check !== checkOf(numbers));
+    const isDamaged = match === null || check !== checkOf(numbers);
     if (isDamaged || (last !== undefined && (mark.slice <= last.slice || mark.through < last.through))) continue;
     marks.push(mark);
   }

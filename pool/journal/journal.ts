@@ -164,6 +164,7 @@ const ifMissing =
 const SEQUENCE_DIGITS = 16;
 const OPEN = '.journal';
 const TAKEN = '.taken';
+const SEGMENT = /^\d{16}\.(journal|taken)$/;
 const segmentName = (sequence: number) => `${sequence.toString().padStart(SEQUENCE_DIGITS, '0')}${OPEN}`;
 const segmentStart = (name: string) => Number(name.slice(0, SEQUENCE_DIGITS));
 
@@ -324,15 +325,15 @@ export type Segment = {
   readonly isTaken: boolean;
 };
 
+/** Files of other names are none. A copy that a person put back stands beside the segment of its name: the entries of both count. */
 export async function journalSegments(directory: string, bootId: string): Promise<Segment[]> {
-  const names = (await readdir(join(directory, bootId)))
-    .filter((name) => name.endsWith(OPEN) || name.endsWith(TAKEN))
-    .sort();
+  const names = (await readdir(join(directory, bootId))).filter((name) => SEGMENT.test(name)).sort();
   return names.map((name, i) => {
-    const next = names[i + 1];
+    const start = segmentStart(name);
+    const next = names.slice(i + 1, i + 3).find((other) => segmentStart(other) !== start);
     return {
       name,
-      start: segmentStart(name),
+      start,
       nextStart: next === undefined ? undefined : segmentStart(next),
       isTaken: name.endsWith(TAKEN),
     };
@@ -398,25 +399,34 @@ export async function* readJournal(
 export async function lastOfJournal(directory: string, bootId: string, note?: NoteDamage): Promise<number> {
   const { last: answered = -1, isDamaged } = await readAnswered(directory, bootId);
   if (isDamaged) note?.({ bootId, file: ANSWERED_FILE, unread: 1, isNewest: true });
+  let newest: { readonly start: number; readonly last: number } | undefined;
   for (const segment of (await journalSegments(directory, bootId)).reverse()) {
-    const last = (await readSegment(directory, bootId, segment, note)).at(-1);
-    if (last !== undefined) return Math.max(last.sequence, answered);
+    if (newest !== undefined && segment.start !== newest.start) break;
+    const last = (await readSegment(directory, bootId, segment, note)).at(-1)?.sequence;
+    if (last !== undefined) newest = { start: segment.start, last: Math.max(last, newest?.last ?? last) };
   }
-  return answered;
+  return Math.max(newest?.last ?? -1, answered);
 }
 
-/** Marks on disk that the books now have all of a segment, or removes the mark. */
+/**
+ * Marks on disk that the books now have all of a segment, or removes the mark. Where a copy has the name already, nothing is
+ * replaced: what the books have is moved aside, and the answer is its path.
+ */
 export async function markSegment(
   directory: string,
   bootId: string,
   segment: Segment,
   isTaken: boolean,
   nowMillis: number,
-): Promise<void> {
+): Promise<string | undefined> {
   const path = join(directory, bootId, segment.name);
+  const marked = join(directory, bootId, otherName(segment.name));
+  if (isTaken !== segment.isTaken && existsSync(marked))
+    return isTaken ? setAside(directory, bootId, segment.name) : undefined;
   // The time is set first: a mark with an older time would delete the segment too soon.
   if (isTaken) await utimes(path, nowMillis / 1000, nowMillis / 1000);
-  if (isTaken !== segment.isTaken) await rename(path, join(directory, bootId, otherName(segment.name)));
+  if (isTaken !== segment.isTaken) await rename(path, marked);
+  return undefined;
 }
 
 /** Bytes of a segment, and when it was marked or written last. */

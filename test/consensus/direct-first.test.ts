@@ -5,7 +5,7 @@ import { Committee } from '../../node/consensus/engine/committee.ts';
 import type { Peer } from '../../node/consensus/engine/effects.ts';
 import type { OverlayLink } from '../../node/consensus/link/overlay-link.ts';
 import { PLACES, type Place, placeFor, RELAYED } from '../../node/consensus/reach/inbound-places.ts';
-import { accountOf, type Link, OverlayLinks } from '../../node/consensus/reach/overlay-links.ts';
+import { accountByWay, accountOf, type Link, OverlayLinks } from '../../node/consensus/reach/overlay-links.ts';
 
 const committee = new Committee(new Uint8Array(48), [{ publicKey: Uint8Array.of(1), stake: 1n }]);
 
@@ -41,13 +41,12 @@ test('the nearest connection is a direct one that has proved the same key, the n
   expect(links.nearest('gone')).toBe('gone');
 });
 
-test('direct connections of a member are counted together, and its circuits together, but not the one with the other', () => {
-  const accounts = ['192.0.2.1', '192.0.2.2', `${RELAYED}1 by 2`, `${RELAYED}1 by 3`].map((address) =>
-    accountOf(linkOf(1, address)),
-  );
-  expect(accounts[1]).toBe(accounts[0]);
-  expect(accounts[3]).toBe(accounts[2]);
-  expect(accounts[2]).not.toBe(accounts[0]);
+test('what a member may cost is counted on all its connections together; what it brings on its circuits apart from what comes directly', () => {
+  const links = ['192.0.2.1', '192.0.2.2', `${RELAYED}1 by 2`, `${RELAYED}1 by 3`].map((address) => linkOf(1, address));
+  expect(new Set(links.map(accountOf)).size).toBe(1);
+  const [direct, other, circuit, otherCircuit] = links.map(accountByWay);
+  expect([other, otherCircuit]).toEqual([direct, circuit]);
+  expect(circuit).not.toBe(direct);
 });
 
 test('questions to some neighbours go to no circuit of a member that is directly connected', () => {

@@ -27,6 +27,7 @@ export class MemoryNetwork {
     const there = this.#there;
     const peers = () =>
       there.has(name) ? [...there.keys()].filter((other) => other !== name && this.links(name, other)) : [];
+    const accountOf = (peer: Peer) => toHex(this.keys.get(peer) ?? new Uint8Array()) || String(peer);
     const process = processName(++this.#started);
     this.#processes.set(name, process);
     return {
@@ -46,8 +47,8 @@ export class MemoryNetwork {
       peers,
       known: () => peers().filter((peer) => !this.strangers.has(peer)),
       limitKey: (peer) => String(peer),
-      accountOf: (peer) =>
-        (this.relayed.has(peer) ? 'relayed ' : '') + (toHex(this.keys.get(peer) ?? new Uint8Array()) || peer),
+      accountOf,
+      accountByWay: (peer) => (this.relayed.has(peer) ? 'relayed ' : '') + accountOf(peer),
       nearest: (peer) => peer,
       company: () =>
         peers()

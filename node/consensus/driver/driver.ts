@@ -492,7 +492,7 @@ export class ConsensusDriver {
           type: 'have',
           have: message.have,
           from: peer,
-          ...(isProven && { account: transport.accountOf(peer) }),
+          ...(isProven && { account: transport.accountByWay(peer) }),
         });
     } else if (this.#worthOf(peer, message) === 'take') this.#accept(peer, message);
   }

@@ -30,10 +30,11 @@ export type Link = {
 export const limitKeyOf = (address: string): string => (address.startsWith(RELAYED) ? address : clientKey(address));
 
 /** The key for limits of a neighbour that is known: the key that it proved, where it was dialled, or its address. */
-export const accountOf = (link: Link): string => `${isRelayed(link) ? RELAYED : ''}${nameForLimits(link)}`;
-
-const nameForLimits = ({ key, at, address }: Link): string =>
+export const accountOf = ({ key, at, address }: Link): string =>
   key !== undefined ? nameOf(key) : at !== undefined ? showListenAddress(at) : limitKeyOf(address);
+
+/** The same, and for all its circuits another one. */
+export const accountByWay = (link: Link): string => `${isRelayed(link) ? RELAYED : ''}${accountOf(link)}`;
 
 export class OverlayLinks extends Map<Peer, Link> {
   ready(): Peer[] {
@@ -84,6 +85,11 @@ export class OverlayLinks extends Map<Peer, Link> {
       ([, link]) => link.isReady && link.key !== undefined && !isRelayed(link) && equalBytes(link.key, key),
     );
     return found?.[0];
+  }
+
+  /** All on which this key was proved. */
+  of(key: Bytes): Link[] {
+    return [...this.values()].filter((link) => link.key !== undefined && equalBytes(link.key, key));
   }
 
   /** Undefined if its other end proved nothing. */

@@ -34,11 +34,10 @@ export interface Transport {
   known(): readonly Peer[];
   /** A neighbour's key for limits: its address, or the network of one customer. */
   limitKey(peer: Peer): string;
-  /**
-   * A known neighbour's key for limits, the same on all its connections: the key that it proved, or its address. Its circuits
-   * have one of their own: a relay may bring at once what it held back.
-   */
+  /** A known neighbour's key for limits, the same on all its connections: the key that it proved, or its address. */
   accountOf(peer: Peer): string;
+  /** The same, and for all its circuits another one: a relay may bring at once what it held back. */
+  accountByWay(peer: Peer): string;
   /** Where to send what is sent to one connection: in place of one through a relay, a direct one of the same member. */
   nearest(peer: Peer): Peer;
   /**
