@@ -4,6 +4,7 @@
  */
 import { expect, test, vi } from 'vitest';
 import { developmentKey } from '../../node/genesis/development.ts';
+import type { ConsensusNode } from '../../node/node.ts';
 import { LedgerStore } from '../../node/store/ledger-store.ts';
 import { decodeHeader, encodeHeader } from '../../protocol/ledger/header.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
@@ -13,6 +14,7 @@ import { randomOf } from '../random.ts';
 
 test('made-up headers cost no reading of their anchors again and again, whether their windows are open or closed', async () => {
   const bed = await Bed.open();
+  const { ledger } = bed.node as ConsensusNode;
   const heads = [bed.node.chain.head()];
   for (let i = 0; i < REGISTRATION_WINDOW + 20; i++) {
     await bed.seal();
@@ -28,7 +30,7 @@ test('made-up headers cost no reading of their anchors again and again, whether 
     // Too far ahead: that says nothing of its sender.
     const timestampMillis = bed.now + 20_000 + i;
     const header = encodeHeader({ ...good, anchorHeight, anchorId, stateRoot, target, timestampMillis });
-    const refused = await bed.node.ledger.examineHeader(header);
+    const refused = await ledger.examineHeader(header);
     codes.set(refused?.code ?? 'taken', (codes.get(refused?.code ?? 'taken') ?? 0) + 1);
   }
   expect([...codes.keys()].sort()).toEqual(['block_too_late', 'timestamp_too_late']);
