@@ -247,6 +247,8 @@ export class Session {
       case 'farmJob':
         this.#onFarmJob(message.job, now);
         return;
+      case 'receiptHead':
+        return;
       case 'receipts':
       case 'receipt':
         this.#actions.push(message);
