@@ -104,7 +104,10 @@ export class FinalizedChain implements Chain {
   /** The anchors whose windows are open, oldest first, and how many blocks are registered for each. */
   openAnchors(): { readonly anchor: Head; readonly registered: number }[] {
     const open = this.state.windows.filter(({ anchorHeight }) => isWindowOpen(anchorHeight, this.state.height + 1));
-    return open.map(({ anchorHeight, blocks }) => ({ anchor: this.anchor(anchorHeight) as Head, registered: blocks.length }));
+    return open.map(({ anchorHeight, blocks }) => ({
+      anchor: this.anchor(anchorHeight) as Head,
+      registered: blocks.length,
+    }));
   }
 
   /** Of an open window: only those are kept. */
