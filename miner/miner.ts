@@ -144,6 +144,7 @@ export class Miner {
         note: (level, message, fields) => this.#lines.note(level, message, fields),
         onProgress: (device, state) => progress.show(device.label, state),
         onShare: (share) => this.#client.submit(share),
+        onStale: () => this.#client.missed(),
         waiting: () => this.#client.waiting,
         ...(this.#network === 'development'
           ? {}

@@ -105,12 +105,32 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   await insistOneInstance({ databaseUrl, hasRedis: values.redis !== undefined }, dependencies);
   const verifier = dependencies.verifier ?? openVerifier(values, dependencies);
   const node = await openPoolNode(values, { ...dependencies, verifier, now: clock.now });
+  const pin = node.isEmbedded ? undefined : pinOf(values.nodeIdentity);
+  const clientOf = (baseUrl: string, attempts: number, timeoutMillis: number) =>
+    createApiClient({ baseUrl, attempts, timeoutMillis, pin }, transport);
+  let view: ChainView | undefined;
+  const client = clientOf(node.apiUrl, 1, 5_000);
+  const look = async () => {
+    const atMillis = steadyMillis();
+    const rates = await client.chainRates();
+    view = {
+      atMillis,
+      height: rates.finalized_height,
+      newestMillis: (await client.chainHead()).finalized_at_millis,
+      targetWork: BigInt(rates.block_work),
+      hashesPerSecond: BigInt(rates.hashrate),
+      rateMillis: rates.span_millis,
+      synced: (await client.nodeSync()).synced,
+    };
+  };
+  await look().catch(() => undefined);
   const wallet = await openWalletLink(values, node.apiUrl, dependencies);
   const address = await poolAddress(sql, { network: network.name, given: values.poolAddress, wallet }, log);
   await insistSliceCuts(sql, values.sliceCuts);
   const published = new PublishedTerms(join(values.dataDir, PUBLISHED_TERMS_FILE), {
     log: log.child('books'),
     now: steadyMillis,
+    chain: () => view,
   });
   await sql.begin((transaction) => published.settle(transaction));
   const payload = parseAddress(address, network.name).payload;
@@ -154,9 +174,6 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
     },
   });
 
-  const pin = node.isEmbedded ? undefined : pinOf(values.nodeIdentity);
-  const clientOf = (baseUrl: string, attempts: number, timeoutMillis: number) =>
-    createApiClient({ baseUrl, attempts, timeoutMillis, pin }, transport);
   const others = node.otherApis.map((url) => clientOf(url, 1, 5_000));
   const chain = chainOfApi(clientOf(node.apiUrl, 3, 10_000), transport, others);
   const powHash = async (header: Bytes, anchorHeight: number): Promise<Bytes> => {
@@ -237,20 +254,6 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
         );
 
   let figures: StratumFigures | undefined;
-  let view: ChainView | undefined;
-  const client = clientOf(node.apiUrl, 1, 5_000);
-  const look = async () => {
-    const atMillis = steadyMillis();
-    const rates = await client.chainRates();
-    view = {
-      atMillis,
-      height: rates.finalized_height,
-      targetWork: BigInt(rates.block_work),
-      hashesPerSecond: BigInt(rates.hashrate),
-      rateMillis: rates.span_millis,
-      synced: (await client.nodeSync()).synced,
-    };
-  };
   const connections = () => connectionsOf(figures);
   const report = async () => {
     figures = await stratum.figures();
@@ -268,7 +271,6 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       waiting: outbox.waiting,
     });
   };
-  await look().catch(() => undefined);
   await report();
   every(REPORT_MILLIS, report, 'figures', dependencies);
   every(CHAIN_MILLIS, look, 'the chain', dependencies);
@@ -282,7 +284,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
 
   const downloads = await Downloads.open(values.downloads);
   started('downloads', () => downloads.close());
-  await startedWithMinimum(sql, values.payoutMin, steadyMillis());
+  await startedWithMinimum(sql, values.payoutMin, steadyMillis(), view);
   const api = await openPoolApi(
     {
       terms: {

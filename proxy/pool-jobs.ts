@@ -16,6 +16,8 @@ import { type Bucket, type BucketRate, fullBucket, take } from '../runtime/clien
 const NOTHING = new Uint8Array(0);
 /** Jobs of one session that go to rigs. Each costs a job for every rig, and is remembered with it: a pool has one in a few seconds, and one that sends them without end must not decide what that costs here. */
 const PACE: BucketRate = { perSecond: 2, burst: 20 };
+/** Of these, those that have no header of the job before: each is kept for every rig, for minutes. A pool has one after a login, with another share target, or after a block. */
+const RENEWALS: BucketRate = { perSecond: 1 / 4, burst: 20 };
 
 export function templateOf(
   { job, farm, session }: PoolJob,
@@ -47,6 +49,12 @@ export function templateOf(
   };
 }
 
+/** What went to rigs of a session's jobs. */
+type Told = { readonly pace: Bucket; readonly renewals: Bucket; readonly headers: string };
+
+const headersOf = ({ job, farm }: PoolJob): string =>
+  farm === undefined ? toHex(job.extranonce) : `${toHex(farm.extranonceHead)} ${farm.firstGeneration}`;
+
 /** The newest job of a session at the pool. */
 type Newest = {
   readonly job: PoolJob;
@@ -61,7 +69,7 @@ export class PoolJobs implements Upstream {
   /** The part of the proxy's own session, where there are others. */
   readonly #own: TemplatePart | undefined;
   readonly #now: () => number;
-  readonly #paces = new Map<number, Bucket>();
+  readonly #told = new Map<number, Told>();
   /** Draws whose newest job has not gone to rigs yet, and whether it or one before it that did not go was clean. */
   readonly #late = new Map<number, boolean>();
   #events: UpstreamEvents | null = null;
@@ -111,10 +119,15 @@ export class PoolJobs implements Upstream {
   tick(): void {
     const now = this.#now();
     for (const [draw, clean] of this.#late) {
-      const left = take(this.#paces.get(draw) ?? fullBucket(PACE, now), PACE, now);
       const newest = this.#newest.get(draw);
-      if (left === undefined || newest === undefined) continue;
-      this.#paces.set(draw, left);
+      if (newest === undefined) continue;
+      const full: Told = { pace: fullBucket(PACE, now), renewals: fullBucket(RENEWALS, now), headers: '' };
+      const told = this.#told.get(draw) ?? full;
+      const headers = headersOf(newest.job);
+      const pace = take(told.pace, PACE, now);
+      const renewals = headers === told.headers ? told.renewals : take(told.renewals, RENEWALS, now);
+      if (pace === undefined || renewals === undefined) continue;
+      this.#told.set(draw, { pace, renewals, headers });
       this.#late.delete(draw);
       this.#tell(newest, clean);
     }

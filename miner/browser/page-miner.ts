@@ -158,6 +158,7 @@ export class PageMiner {
           this.#tell();
         },
         onShare: (share) => client.submit(share),
+        onStale: () => client.missed(),
         waiting: () => client.waiting,
         onNoDevice: () => {
           if (wanted === 'auto' && this.#running?.kind === 'webgpu') this.#fallBack(this.#running, options);

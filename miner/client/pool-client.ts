@@ -180,6 +180,11 @@ export class PoolClient {
     else this.#memories.set(this.#job.pool, kept);
   }
 
+  /** One was found for a job that was ended before a device could take up the next. */
+  missed(): void {
+    if (this.#job !== undefined) this.#refusals[this.#job.pool]?.lost();
+  }
+
   /** Logs in once more with what the options say now: the session is resumed. */
   relogin(): void {
     const link = this.#active;
@@ -408,8 +413,14 @@ export class PoolClient {
   #endDrain(link: Link, now: number): void {
     this.#draining = this.#draining.filter((other) => other !== link);
     this.#drop(link);
-    for (const share of link.session.memory(now)?.unanswered ?? [])
+    this.#lose(link.pool, link.session.memory(now)?.unanswered);
+  }
+
+  #lose(pool: number, shares: readonly Share[] = []): void {
+    for (const share of shares) {
+      this.#refusals[pool]?.lost();
       this.#events.onVerdict(share, 'lost', undefined, undefined);
+    }
   }
 
   /** A job outlives its connection by its grace. Shares are kept as long as the session could be resumed. */
@@ -418,7 +429,7 @@ export class PoolClient {
       if (now - memory.brokenAt >= this.#times.graceMillis) this.#giveUpJobOf(pool);
       if (now - memory.brokenAt < this.#times.resumeMillis) continue;
       this.#memories.delete(pool);
-      for (const share of memory.unanswered) this.#events.onVerdict(share, 'lost', undefined, undefined);
+      this.#lose(pool, memory.unanswered);
     }
   }
 

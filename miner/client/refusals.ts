@@ -4,8 +4,8 @@
  * their turn, or that a link held up: none of these is evidence. A refusal as late is, where the next job cannot have been sent
  * long before the answer came, and no clean job comes soon after; but jobs may be behind answers inside a server, so these count
  * only in a row. Any other refusal weighs as much as four accepted shares: a pool that takes a share now and then is no better.
- * Where a pool makes all of them late, is always busy or answers nothing, time shows it. What is known of a pool holds for all
- * connections to it, one after the other. Pure; the time is passed in.
+ * Where a pool makes all of them late, is always busy, or answers nothing and ends the connection, time shows it. What is known of a
+ * pool holds for all connections to it, one after the other. Pure; the time is passed in.
  */
 import { CODE } from '../../protocol/stratum/errors.ts';
 import type { SessionTimes } from './session-events.ts';
@@ -23,7 +23,7 @@ export type Sending = {
 /** `nextMillis`: when the next job came; `nextFrom`: it was not sent before that. */
 type KnownJob = { readonly jobId: number; nextMillis: number; nextFrom: number };
 
-/** Older ones are late anyhow. */
+/** With an honest pool older ones are late; one that sends more has made it so itself. */
 const MOST_JOBS = 64;
 
 /** Answers that say nothing about the share: the server was busy, not ready, or has banned us. */
@@ -64,10 +64,12 @@ export class Refusals {
   job({ jobId, clean }: { readonly jobId: number; readonly clean: boolean }, now: number): void {
     this.#settle(now);
     const newest = this.#jobs.at(-1);
+    if (newest !== undefined) [newest.nextMillis, newest.nextFrom] = [now, this.#answered];
     if (clean) {
-      this.#jobs = [];
+      // An honest pool refuses all of before at once.
+      for (const job of this.#jobs) job.nextFrom = Number.NEGATIVE_INFINITY;
       this.#recent = [];
-    } else if (newest !== undefined) [newest.nextMillis, newest.nextFrom] = [now, this.#answered];
+    }
     const added = { jobId, nextMillis: Number.POSITIVE_INFINITY, nextFrom: Number.POSITIVE_INFINITY };
     this.#jobs = [...this.#jobs, added].slice(-MOST_JOBS);
   }
@@ -76,7 +78,7 @@ export class Refusals {
   sending(jobId: number, oldest: number | undefined, now: number): Sending {
     const { lateMillis } = this.#times;
     const job = this.#jobs.findLast((each) => each.jobId === jobId);
-    const isLate = job === undefined || now - job.nextMillis > lateMillis;
+    const isLate = job !== undefined && now - job.nextMillis > lateMillis;
     return { jobId, atMillis: now, isLate, isStalled: oldest !== undefined && now - oldest > lateMillis / 2 };
   }
 
@@ -92,8 +94,11 @@ export class Refusals {
     this.#recent = [];
   }
 
-  /** One could not be sent: the server takes fewer than are found at the target that it set. */
-  givenUp(): void {
+  /**
+   * One that no answer shows anything of: it could not be sent, because the server takes fewer than are found at its target or
+   * ended its job; it has no answer and will have none; or it was sent again after a connection broke, and refused.
+   */
+  lost(): void {
     this.#untaken++;
   }
 

@@ -180,6 +180,11 @@ export class Session {
     this.#actions.push({ kind: 'verdict', share, verdict, error, blockId, told });
   }
 
+  #lose(pending: Pending): void {
+    this.#refusals.lost();
+    this.#verdict(pending, 'lost');
+  }
+
   #subscribe(now: number): void {
     this.#phase = 'subscribing';
     this.#deadline = now + this.#times.loginMillis;
@@ -242,6 +247,8 @@ export class Session {
       case 'farmJob':
         this.#onFarmJob(message.job, now);
         return;
+      case 'receiptHead':
+        return;
       case 'receipts':
       case 'receipt':
         this.#actions.push(message);
@@ -299,11 +306,12 @@ export class Session {
     this.#early = undefined;
   }
 
-  #onFarmOffer({ rigs, submitsPerSecond }: FarmOffer, now: number): void {
+  #onFarmOffer({ rigs: offered, submitsPerSecond }: FarmOffer, now: number): void {
     if (this.#farm !== 'asked') {
       this.#unexpected('an offer for a farm');
       return;
     }
+    const rigs = Math.min(offered, this.#options.farmRigs ?? 0);
     this.#farm = rigs === 0 ? undefined : new FarmRigs(rigs);
     this.#flood.farm(rigs);
     if (rigs > 0) {
@@ -323,8 +331,8 @@ export class Session {
     const usedUp = checkGeneration(farm);
     if (usedUp !== undefined) {
       this.#isUsedUp = true;
-      for (const share of this.#pending.shares) this.#verdict({ share, again: false }, 'lost');
-      for (const pending of this.#pace.takeWaiting()) this.#verdict(pending, 'lost');
+      for (const share of this.#pending.shares) this.#lose({ share, again: false });
+      for (const pending of this.#pace.takeWaiting()) this.#lose(pending);
       this.#end(usedUp, REFUSED_PAUSE);
       return;
     }
@@ -361,18 +369,17 @@ export class Session {
     const { share } = pending;
     if (!this.#loggedIn || this.#farm === 'asked') {
       // Found during the login: a resumed session will accept it, a new one does not know the job.
-      if (share.session !== this.#memory?.session || this.#held.length >= this.#times.maxPending)
-        this.#verdict(pending, 'lost');
+      if (share.session !== this.#memory?.session || this.#held.length >= this.#times.maxPending) this.#lose(pending);
       else this.#held.push(share);
       return;
     }
     // A session that was a farm before and is none now, or the other way round, has other headers.
     if (share.session !== this.#subscribed?.session || (share.farm !== undefined) !== (this.#farm !== undefined)) {
-      this.#verdict(pending, 'lost');
+      this.#lose(pending);
       return;
     }
     if (this.#pending.size >= this.#times.maxPending) {
-      this.#verdict(pending, 'lost');
+      this.#lose(pending);
       this.#end(refusal('pool_silent', `the server left ${this.#pending.size} shares unanswered`));
       return;
     }
@@ -380,8 +387,8 @@ export class Session {
       const hasRoom = this.#pending.size + this.#pace.waiting.length < this.#times.maxPending;
       const givenUp = hasRoom ? this.#pace.wait(pending) : pending;
       if (givenUp === undefined) return;
-      if (this.#isEasy) this.#refusals.givenUp();
-      this.#verdict(givenUp, 'lost');
+      if (this.#isEasy) this.#lose(givenUp);
+      else this.#verdict(givenUp, 'lost');
       return;
     }
     const { jobId, nonce } = share;
@@ -438,6 +445,7 @@ export class Session {
     if (sending !== undefined) {
       // Those of the connection before may all be late.
       if (!again) this.#refusals.refused(sending, error.code, now);
+      else if (found.verdict !== 'accepted') this.#refusals.lost();
       this.#refusals.answered(sending.atMillis);
     }
     if (error.code === CODE.banned) this.#endBy(refusedLogin(error));

@@ -45,23 +45,19 @@ export class WireV2 implements Wire {
 
   receive(data: Bytes | string, take: (message: FromServer) => void): void {
     if (typeof data === 'string') throw new ProtocolError('unsupported_kind', 'a frame of the wrong kind');
-    const hand = (frame: ServerFrame): void => {
-      const message = this.#translate(frame);
-      if (message !== undefined) take(message);
-    };
-    if (this.#framed) hand(decodeServerFrame(readFrame(data)));
+    if (this.#framed) take(this.#translate(decodeServerFrame(readFrame(data))));
     else
       this.#frames.push(data, (type, payload) => {
-        hand(decodeServerFrame({ type, payload }));
+        take(this.#translate(decodeServerFrame({ type, payload })));
         return true;
       });
   }
 
-  /** A receipt is read with the head that came before it; the head alone is not used. */
-  #translate(frame: ServerFrame): FromServer | undefined {
+  /** A receipt is read with the head that came before it. */
+  #translate(frame: ServerFrame): FromServer {
     if (frame.type === 'receiptHead') {
       this.#head = frame.signed;
-      return undefined;
+      return { kind: 'receiptHead' };
     }
     if (frame.type !== 'receipt') return translate(frame);
     if (this.#head === undefined) throw new ProtocolError('unsupported_kind', 'a receipt without its head');

@@ -47,6 +47,8 @@ export type FromServer =
   | { readonly kind: 'reconnect'; readonly reconnect: Reconnect }
   /** The server's answer to the request for receipts; null if it gives none. */
   | { readonly kind: 'receipts'; readonly offer: ReceiptsOffer }
+  /** v2: what the receipts after it have in common. It says nothing alone. */
+  | { readonly kind: 'receiptHead' }
   | { readonly kind: 'receipt'; readonly receipt: Receipt }
   | { readonly kind: 'farmOffer'; readonly offer: FarmOffer }
   | { readonly kind: 'farmJob'; readonly job: FarmJob };

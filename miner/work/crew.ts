@@ -39,6 +39,8 @@ export type CrewOptions = { readonly badHits?: number };
 export type CrewDependencies = Omit<DeviceDependencies, 'open' | 'onHit' | 'onStopped'> & {
   readonly checker: HitChecker;
   readonly onShare: (share: Share) => void;
+  /** A hit on a job that is known no longer: a clean one came since, or too many. */
+  readonly onStale: () => void;
   /** Shares that wait to be sent. */
   readonly waiting: () => number;
   /** Whether the next epoch's dataset may be built now. Without it none is built ahead. */
@@ -219,9 +221,9 @@ export class Crew {
 
   async #onHit(device: Device, hit: Hit): Promise<void> {
     const job = this.#jobs.get(hit.jobId);
-    // A hit on a job that a clean one invalidated.
     if (job === undefined) {
       device.shares.stale++;
+      this.#dependencies.onStale();
       return;
     }
     if (this.#pace.hit(job.handedWork) && this.#current !== undefined) this.#hand(this.#current);

@@ -109,7 +109,6 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
       left: (peer) => {
         heights.left(peer);
         pull.left(peer);
-        budget.left(peer);
         releases.left(peer);
       },
       serve: (peer, protocol, question) => serve(peer, protocol, question),
@@ -174,7 +173,7 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
   };
   const budget = new ServingBudget(steadyMillis);
   const answer = (peer: PeerName, protocol: Protocol, bytes: Uint8Array): Uint8Array | Promise<Uint8Array> => {
-    if (protocol === 'relay') return answerRelay(node, decodeRelayQuestion(bytes));
+    if (protocol === 'relay') return answerRelay(node, decodeRelayQuestion(bytes), (id) => blocks.second(id));
     const question = decodeSyncQuestion(bytes);
     served?.(peer, question.type === 'cuts' && question.from >= chain.bodiesFrom() ? question.from : undefined);
     if (question.type === 'snapshots') return answerSnapshot(snapshots, question);

@@ -163,7 +163,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
     ...feedRoutes({ ledger, poolName: () => edits.now.name, home: options.publicUrl, now: dependencies.wall ?? now }),
     ...signedRoutes({
       miners,
-      thresholds: new PayoutThreshold(edited, signing),
+      thresholds: new PayoutThreshold(edited, { ...signing, chain }),
       workers: new NamedWorkers(edited, signing),
       webhooks: new MinerWebhook(edited, signing),
       mails: new MinerMail(edited, signing),
@@ -177,6 +177,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
       shared,
       edits,
       now,
+      chain,
       config: options.config,
       wallet: dependencies.wallet,
       isAccountant: dependencies.isAccountant,

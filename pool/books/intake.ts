@@ -242,7 +242,7 @@ export class Intake {
     const sums = [...byWorker.values()];
     await takeTurn(transaction, 'workers');
     await transaction`update workers w set accepted = w.accepted + k.n, work = w.work + k.work,
-        last_share_at = greatest(w.last_share_at, k.at)
+        last_share_at = greatest(w.last_share_at, k.at), last_taken_at = now()
       from unnest(${[...byWorker.keys()]}::int[], ${sums.map((sum) => sum.count)}::int[],
         ${sums.map((sum) => String(sum.work))}::numeric[],
         ${sums.map((sum) => new Date(sum.atMillis).toISOString())}::text[]::timestamptz[]) as k(id, n, work, at)

@@ -7,7 +7,7 @@ import { sliceOfHeight } from '../../protocol/books/pplns.ts';
 import { optionFees, optionWindows } from '../books/terms-in-force.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
 import { readPayoutMin } from '../options.ts';
-import { noteEarlier } from '../payout/earlier-minimums.ts';
+import { endMillis, type LedgerDate, noteEarlier } from '../payout/earlier-minimums.ts';
 import { PoolError } from '../pool-error.ts';
 import {
   EDITABLE,
@@ -83,7 +83,12 @@ async function editedPayoutMin(sql: Sql | Transaction): Promise<bigint | undefin
 const STARTED_MINIMUM = 'payout_min_started';
 
 /** At a start, before anybody is told its minimum: another one of the options than before is a change like an edit. */
-export async function startedWithMinimum(sql: Sql, minimum: bigint, nowMillis: number): Promise<void> {
+export async function startedWithMinimum(
+  sql: Sql,
+  minimum: bigint,
+  nowMillis: number,
+  ledger?: LedgerDate,
+): Promise<void> {
   await sql.begin(async (transaction) => {
     await lockTerms(transaction);
     const edited = await editedPayoutMin(transaction);
@@ -92,6 +97,7 @@ export async function startedWithMinimum(sql: Sql, minimum: bigint, nowMillis: n
       transaction,
       { before: edited ?? BigInt(row?.value ?? minimum), atoms: edited ?? minimum },
       nowMillis,
+      ledger,
     );
     await writeTerms(transaction, STARTED_MINIMUM, String(minimum));
   });
@@ -106,13 +112,14 @@ async function announceMinimum(
   transaction: Transaction,
   { before, atoms }: { readonly before: bigint; readonly atoms: bigint },
   nowMillis: number,
+  ledger?: LedgerDate,
 ): Promise<void> {
   const known = await readMinimums(transaction);
   const minimums = known.length > 0 ? known : withMinimum([], before, nowMillis);
   const next = withMinimum(minimums, atoms, nowMillis);
   const was = minimumAt(minimums, nowMillis) ?? before;
   if (was > (minimumAt(next, nowMillis) ?? atoms))
-    await noteEarlier(transaction, null, { atoms: was, untilMillis: nowMillis });
+    await noteEarlier(transaction, null, { atoms: was, untilMillis: endMillis(nowMillis, ledger) });
   await writeMinimums(transaction, next);
 }
 
@@ -147,7 +154,7 @@ export type Setting = {
 export type EditOutcome = { readonly kind: 'made' | 'same' | 'too_many' | 'no_height' };
 
 /** The pool's last reading of the chain. */
-export type ChainLook = { readonly height: number; readonly synced: boolean; readonly atMillis: number };
+export type ChainLook = LedgerDate & { readonly height: number; readonly synced: boolean; readonly atMillis: number };
 /** An older reading is too inaccurate about the chain's current slice, from which the notice of a rise is counted. */
 export const MAX_LOOK_AGE = 60_000;
 
@@ -316,7 +323,7 @@ export class Edits {
     const file = fileValues(this.#file)[name];
     if (name === 'payout_min') {
       const [was, atoms] = [readPayoutMin(before ?? file ?? ''), readPayoutMin(value ?? file ?? '')];
-      await announceMinimum(transaction, { before: was, atoms }, this.#time());
+      await announceMinimum(transaction, { before: was, atoms }, this.#time(), this.#chain());
     }
     await logEdit(transaction, name, editor, {
       old: before ?? file,

@@ -10,7 +10,7 @@ import { readSmallFile } from '../../runtime/files/small-file.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import type { Transaction } from '../database/connect.ts';
 import { SERVICES } from '../journal/journal-record.ts';
-import { noteEarlier } from '../payout/earlier-minimums.ts';
+import { endMillis, type LedgerDate, noteEarlier } from '../payout/earlier-minimums.ts';
 import { joinedTerms, relationOf } from './fallen-terms.ts';
 import { minimumAt, readMinimums } from './minimum-schedule.ts';
 import { lockTerms, putBackTerms, readTerms, type Terms } from './terms-rows.ts';
@@ -38,14 +38,23 @@ export class PublishedTerms {
   readonly #path: string;
   readonly #log: Logger;
   readonly #now: () => number;
+  readonly #chain: () => LedgerDate | undefined;
   /** What is on the disk. */
   #known: Terms | undefined;
   #turn: Promise<void> = Promise.resolve();
 
-  constructor(path: string, { log, now }: { readonly log: Logger; readonly now: () => number }) {
+  constructor(
+    path: string,
+    {
+      log,
+      now,
+      chain = () => undefined,
+    }: { readonly log: Logger; readonly now: () => number; readonly chain?: () => LedgerDate | undefined },
+  ) {
     this.#path = path;
     this.#log = log;
     this.#now = now;
+    this.#chain = chain;
     try {
       this.#known = parsed(readSmallFile(path));
       if (this.#known === undefined)
@@ -114,7 +123,7 @@ export class PublishedTerms {
     );
     // Who is above a lower minimum again: the pool has time to pay them.
     if (before !== undefined && before > ((await minimum()) ?? before))
-      await noteEarlier(transaction, null, { atoms: before, untilMillis: nowMillis });
+      await noteEarlier(transaction, null, { atoms: before, untilMillis: endMillis(nowMillis, this.#chain()) });
     const details = { rows, slice: found.slice, noted: known.slice, changed_since: isApart };
     await transaction`insert into operator_log (actor, action, details)
       values ('pool', 'terms_put_back', ${transaction.json(details)})`;

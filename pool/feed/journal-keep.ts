@@ -89,7 +89,9 @@ export class JournalKeep {
       const isTaken = end !== undefined && end <= line.taken;
       // A wrong clock must not keep a segment for ever: a mark in the future is corrected.
       const isWrong = segment.isTaken && (await segmentState(directory, bootId, segment)).atMillis > this.#now();
-      if (isTaken !== segment.isTaken || isWrong) await markSegment(directory, bootId, segment, isTaken, this.#now());
+      if (isTaken === segment.isTaken && !isWrong) continue;
+      const aside = await markSegment(directory, bootId, segment, isTaken, this.#now());
+      if (aside !== undefined) this.#outbox.noteAside(bootId, aside);
     }
     const marked = (await journalSegments(directory, bootId)).filter((segment) => segment.isTaken);
     return Promise.all(

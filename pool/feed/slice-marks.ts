@@ -3,10 +3,11 @@
  * that closed, the last sequence of the boot that is in it. The first answer of the books counts: if the database is
  * replaced by an older copy, the entries are sent again with the slice they were in, and every slice closes as it did.
  */
-import { open, readFile } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import { SLICES_FILE } from '../journal/journal.ts';
+import { readThroughDamage } from '../journal/damaged-blocks.ts';
+import { ifMissing, SLICES_FILE } from '../journal/journal.ts';
 
 /** Everything of the boot up to `through`, and after the mark before, is in the slice. */
 export type SliceMark = { readonly slice: number; readonly through: number };
@@ -29,15 +30,15 @@ const checkOf = (text: string): string => crc32(text).toString(16).padStart(8, '
 /** `slice through checksum`: a flipped digit would put shares that the books still lack into a slice of years to come. */
 const lineOf = ({ slice, through }: SliceMark): string => `${slice} ${through} ${checkOf(`${slice} ${through}`)}\n`;
 
-/** Complete lines, both numbers increasing; others are ignored, such as one truncated by a crash. Those of earlier releases have no checksum. */
+/** Complete lines, both numbers increasing; others are ignored, such as one truncated by a crash or a full disk: the next line break ends it too. */
 export function readMarks(text: string): SliceMark[] {
   const marks: SliceMark[] = [];
   for (const line of text.split('\n').slice(0, -1)) {
-    const match = /^((\d{1,10}) (-1|\d{1,15}))(?: ([0-9a-f]{8}))?$/.exec(line);
+    const match = /^((\d{1,10}) (-1|\d{1,15})) ([0-9a-f]{8})$/.exec(line);
     const [, numbers = '', slice, through, check] = match ?? [];
     const mark = { slice: Number(slice), through: Number(through) };
     const last = marks.at(-1);
-    const isDamaged = match === null || (check !== undefined && check !== checkOf(numbers));
+    const isDamaged = match === null || check !== checkOf(numbers);
     if (isDamaged || (last !== undefined && (mark.slice <= last.slice || mark.through < last.through))) continue;
     marks.push(mark);
   }
@@ -55,8 +56,8 @@ export class SliceMarks {
 
   /** Reads the marks of a boot. */
   async know(bootId: string): Promise<void> {
-    const text = await readFile(fileOf(this.#directory, bootId), 'utf8').catch(() => '');
-    this.#marks.set(bootId, readMarks(text).slice(-MAX_MARKS));
+    const found = await readThroughDamage(fileOf(this.#directory, bootId)).catch(ifMissing(Buffer.alloc(0)));
+    this.#marks.set(bootId, readMarks(found.toString()).slice(-MAX_MARKS));
   }
 
   drop(bootId: string): void {

@@ -11,12 +11,13 @@
  * file is deleted only if all of it was understood; others are moved to `damaged/<boot id>/`.
  */
 import { constants, existsSync } from 'node:fs';
-import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, rmdir, stat, utimes } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, readdir, rename, rm, rmdir, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { syncDirectory } from '../../runtime/files/durable-file.ts';
+import { readThroughDamage } from './damaged-blocks.ts';
 
 const FRAME_BYTES = 16;
 /** Records are a few hundred bytes. A longer one is damage, and none is written. */
@@ -146,7 +147,8 @@ const answeredText = (count: number): string => {
 type Answered = { readonly last: number | undefined; readonly isDamaged: boolean };
 
 async function readAnswered(directory: string, bootId: string): Promise<Answered> {
-  const text = await readFile(join(directory, bootId, ANSWERED_FILE), 'latin1').catch(ifMissing(''));
+  const path = join(directory, bootId, ANSWERED_FILE);
+  const text = (await readThroughDamage(path).catch(ifMissing(Buffer.alloc(0)))).toString('latin1');
   // A crash may leave an empty file.
   if (text === '') return { last: undefined, isDamaged: false };
   const count = Number(text.slice(0, SEQUENCE_DIGITS));
@@ -154,7 +156,7 @@ async function readAnswered(directory: string, bootId: string): Promise<Answered
   return isWhole ? { last: count - 1, isDamaged: false } : { last: undefined, isDamaged: true };
 }
 
-const ifMissing =
+export const ifMissing =
   <T>(value: T) =>
   (error: NodeJS.ErrnoException): T => {
     if (error.code === 'ENOENT') return value;
@@ -164,6 +166,7 @@ const ifMissing =
 const SEQUENCE_DIGITS = 16;
 const OPEN = '.journal';
 const TAKEN = '.taken';
+const SEGMENT = /^\d{16}\.(journal|taken)$/;
 const segmentName = (sequence: number) => `${sequence.toString().padStart(SEQUENCE_DIGITS, '0')}${OPEN}`;
 const segmentStart = (name: string) => Number(name.slice(0, SEQUENCE_DIGITS));
 
@@ -324,15 +327,15 @@ export type Segment = {
   readonly isTaken: boolean;
 };
 
+/** Files of other names are none. A copy that a person put back stands beside the segment of its name: the entries of both count. */
 export async function journalSegments(directory: string, bootId: string): Promise<Segment[]> {
-  const names = (await readdir(join(directory, bootId)))
-    .filter((name) => name.endsWith(OPEN) || name.endsWith(TAKEN))
-    .sort();
+  const names = (await readdir(join(directory, bootId))).filter((name) => SEGMENT.test(name)).sort();
   return names.map((name, i) => {
-    const next = names[i + 1];
+    const start = segmentStart(name);
+    const next = names.slice(i + 1, i + 3).find((other) => segmentStart(other) !== start);
     return {
       name,
-      start: segmentStart(name),
+      start,
       nextStart: next === undefined ? undefined : segmentStart(next),
       isTaken: name.endsWith(TAKEN),
     };
@@ -342,7 +345,7 @@ export async function journalSegments(directory: string, bootId: string): Promis
 async function segmentBytes(directory: string, bootId: string, name: string): Promise<Bytes> {
   const path = (file: string) => join(directory, bootId, file);
   // The mark may have changed since the directory was read.
-  return (await readFile(path(name)).catch(ifMissing(undefined))) ?? readFile(path(otherName(name)));
+  return (await readThroughDamage(path(name)).catch(ifMissing(undefined))) ?? readThroughDamage(path(otherName(name)));
 }
 
 export type Damage = {
@@ -398,25 +401,34 @@ export async function* readJournal(
 export async function lastOfJournal(directory: string, bootId: string, note?: NoteDamage): Promise<number> {
   const { last: answered = -1, isDamaged } = await readAnswered(directory, bootId);
   if (isDamaged) note?.({ bootId, file: ANSWERED_FILE, unread: 1, isNewest: true });
+  let newest: { readonly start: number; readonly last: number } | undefined;
   for (const segment of (await journalSegments(directory, bootId)).reverse()) {
-    const last = (await readSegment(directory, bootId, segment, note)).at(-1);
-    if (last !== undefined) return Math.max(last.sequence, answered);
+    if (newest !== undefined && segment.start !== newest.start) break;
+    const last = (await readSegment(directory, bootId, segment, note)).at(-1)?.sequence;
+    if (last !== undefined) newest = { start: segment.start, last: Math.max(last, newest?.last ?? last) };
   }
-  return answered;
+  return Math.max(newest?.last ?? -1, answered);
 }
 
-/** Marks on disk that the books now have all of a segment, or removes the mark. */
+/**
+ * Marks on disk that the books now have all of a segment, or removes the mark. Where a copy has the name already, nothing is
+ * replaced: what the books have is moved aside, and the answer is its path.
+ */
 export async function markSegment(
   directory: string,
   bootId: string,
   segment: Segment,
   isTaken: boolean,
   nowMillis: number,
-): Promise<void> {
+): Promise<string | undefined> {
   const path = join(directory, bootId, segment.name);
+  const marked = join(directory, bootId, otherName(segment.name));
+  if (isTaken !== segment.isTaken && existsSync(marked))
+    return isTaken ? setAside(directory, bootId, segment.name) : undefined;
   // The time is set first: a mark with an older time would delete the segment too soon.
   if (isTaken) await utimes(path, nowMillis / 1000, nowMillis / 1000);
-  if (isTaken !== segment.isTaken) await rename(path, join(directory, bootId, otherName(segment.name)));
+  if (isTaken !== segment.isTaken) await rename(path, marked);
+  return undefined;
 }
 
 /** Bytes of a segment, and when it was marked or written last. */

@@ -9,6 +9,13 @@ const KEPT_MILLIS = 30 * 24 * 3_600_000;
 /** With more of them the last one counts for longer: an account cannot displace what it had. */
 export const MAX_EARLIER = 32;
 
+/** The date of the newest cut, by the node. */
+export type LedgerDate = { readonly newestMillis: number };
+
+/** When a threshold or a pause ends. Checkers compare it with the ledger's dates, so a clock that is behind does not count. */
+export const endMillis = (clockMillis: number, ledger: LedgerDate | undefined): number =>
+  Math.max(clockMillis, ledger?.newestMillis ?? 0);
+
 export type EarlierMinimum = { readonly atoms: bigint; readonly untilMillis: number };
 
 /** The earlier thresholds, newest first, once another one ends. */

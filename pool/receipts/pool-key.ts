@@ -10,7 +10,7 @@ import { rawPublicKey, signMessageAside } from '../../node/ml-dsa.ts';
 import { poolKeyName } from '../../protocol/books/receipt.ts';
 import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
 import { PUBLIC_KEY_BYTES } from '../../protocol/transactions/transaction.ts';
-import { writeDurably } from '../../runtime/files/durable-file.ts';
+import { createDurably, writeDurably } from '../../runtime/files/durable-file.ts';
 import { PRIVATE_MODE, privateText, readPrivateFile } from '../../runtime/files/private-file.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import type { Sql } from '../database/connect.ts';
@@ -68,7 +68,8 @@ export async function openPoolKey(path: string, { sql, log, claimed }: PoolKeyDe
       return noReceipts('it lacks the key of the pool', before);
     }
     const { privateKey } = generateKeyPairSync('ml-dsa-65');
-    await writeDurably(path, privateKey.export({ type: 'pkcs8', format: 'pem' }), PRIVATE_MODE);
+    // Another instance may share the file and start at the same moment: the first key stays.
+    await createDurably(path, privateKey.export({ type: 'pkcs8', format: 'pem' }), PRIVATE_MODE);
   }
   const secret = createPrivateKey(privateText(path, '--pool-key-file'));
   const ready = claimed.then((chainId) => (chainId === undefined ? undefined : claimKey(path, chainId, log)));

@@ -1,7 +1,7 @@
 /**
- * Workers that stopped sending, and those that came back (docs/notices.md). Silence is measured against the newest share of the whole pool: an outage
- * of the feed or the database makes no worker silent; shares of a front end whose clock is ahead do not count for that. Anybody can begin a worker of any address: only one that has had
- * figures of its own for a day (pool/books/own-workers.ts), or that the key of the address names, makes news.
+ * Workers that stopped sending, and those that came back (docs/notices.md). Silence is measured by when the books took a worker's newest share, against the newest one of the
+ * whole pool: an outage of the feed or the database makes no worker silent, and neither does a front end whose clock is wrong or whose shares come late. Anybody can begin a worker
+ * of any address: only one that has had figures of its own for a day (pool/books/own-workers.ts), or that the key of the address names, makes news.
  */
 import { OTHERS } from '../../protocol/books/receipt.ts';
 import type { Transaction } from '../database/connect.ts';
@@ -9,22 +9,21 @@ import type { Transaction } from '../database/connect.ts';
 export async function noteSilentWorkers(transaction: Transaction, silentMillis: number): Promise<number> {
   const seconds = silentMillis / 1000;
   const back = await transaction<{ id: number }[]>`delete from silent_workers s using workers w
-    where w.id = s.worker_id and w.last_share_at > s.since returning w.id`;
+    where w.id = s.worker_id and w.last_taken_at > s.since returning w.id`;
   await tellOf(
     transaction,
     'worker_back',
     back.map(({ id }) => id),
   );
-  const [newest] = await transaction<{ at: Date | null }[]>`select max(last_share_at) as at from workers
-    where last_share_at <= now()`;
+  const [newest] = await transaction<{ at: Date | null }[]>`select max(last_taken_at) as at from workers`;
   if (newest?.at == null) return 0;
   // Workers silent for more than a day left long ago: they are not reported.
   const rows = await transaction<{ worker_id: number }[]>`insert into silent_workers (worker_id, since)
-    select id, last_share_at from workers
+    select id, last_taken_at from workers
     where name <> ${OTHERS} and (since < now() - interval '1 day' or exists (select from named_workers n
         where n.account_id = workers.account_id and n.name = workers.name and n.is_named))
-      and last_share_at < ${newest.at}::timestamptz - make_interval(secs => ${seconds})
-      and last_share_at > ${newest.at}::timestamptz - make_interval(secs => ${seconds + 86_400})
+      and last_taken_at < ${newest.at}::timestamptz - make_interval(secs => ${seconds})
+      and last_taken_at > ${newest.at}::timestamptz - make_interval(secs => ${seconds + 86_400})
     on conflict (worker_id) do nothing returning worker_id`;
   await tellOf(
     transaction,

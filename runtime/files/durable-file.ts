@@ -2,7 +2,8 @@
  * Small files that must survive a power failure intact: the new contents are written beside the old, flushed to the
  * disk and renamed over it, and the directory is flushed too. A reader sees the old file or the new one, never a part.
  */
-import { link, open, readdir, rename, rm } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { link, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
 /** Writers of one path within a process wait for each other: they share the name of the temporary file. */
@@ -19,14 +20,13 @@ export function writeDurably(path: string, contents: string | Uint8Array, mode =
   return write;
 }
 
-/** Two processes may write the same file, such as two miners of one user: each has a temporary file of its own, and the later one counts. */
-const temporaryOf = (path: string): string => `${path}.${process.pid}.tmp`;
+/** Two processes may write the same file, also from two containers, where both have the same id: each write has a temporary file of its own, and the later one counts. */
+const temporaryOf = (path: string): string => `${path}.${randomBytes(8).toString('hex')}.tmp`;
 
 async function replace(path: string, contents: string | Uint8Array, mode: number): Promise<void> {
   const temporary = temporaryOf(path);
-  await removeLeftovers(path);
   try {
-    await writeBeside(temporary, contents, mode);
+    await writeBeside(path, temporary, contents, mode);
     await rename(temporary, path);
   } catch (error) {
     await rm(temporary, { force: true });
@@ -35,28 +35,29 @@ async function replace(path: string, contents: string | Uint8Array, mode: number
   await syncDirectory(dirname(path));
 }
 
-/** Temporary files of this path left by a crash: of ended processes, or of one that had this process's id. */
-async function removeLeftovers(path: string): Promise<void> {
+/** No write takes longer: an older temporary file was left by a crash. Whether another container's process runs cannot be asked. */
+const LEFT_MILLIS = 3_600_000;
+
+/** `now` is by the clock of the file system. */
+async function removeLeftovers(path: string, now: number): Promise<void> {
   const start = `${basename(path)}.`;
   for (const name of await readdir(dirname(path))) {
-    const owner = name.startsWith(start) ? /^(\d{1,10})\.tmp$/.exec(name.slice(start.length))?.[1] : undefined;
-    if (owner !== undefined && (Number(owner) === process.pid || !isAlive(Number(owner))))
-      await rm(join(dirname(path), name), { force: true });
+    if (!name.startsWith(start) || !/^[0-9a-f]{1,16}\.tmp$/.test(name.slice(start.length))) continue;
+    const file = join(dirname(path), name);
+    const written = await stat(file).catch(() => undefined);
+    if (written !== undefined && now - written.mtimeMs > LEFT_MILLIS) await rm(file, { force: true });
   }
 }
 
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
-  }
-}
-
-async function writeBeside(temporary: string, contents: string | Uint8Array, mode: number): Promise<void> {
+async function writeBeside(
+  path: string,
+  temporary: string,
+  contents: string | Uint8Array,
+  mode: number,
+): Promise<void> {
   const file = await open(temporary, 'wx', mode);
   try {
+    await removeLeftovers(path, (await file.stat()).mtimeMs);
     await file.writeFile(contents);
     await file.sync();
   } finally {
@@ -67,9 +68,8 @@ async function writeBeside(temporary: string, contents: string | Uint8Array, mod
 /** The same for a file that must not exist yet: an existing one is not changed, and the result is false. */
 export async function createDurably(path: string, contents: string | Uint8Array, mode = 0o640): Promise<boolean> {
   const temporary = temporaryOf(path);
-  await removeLeftovers(path);
   try {
-    await writeBeside(temporary, contents, mode);
+    await writeBeside(path, temporary, contents, mode);
     // Unlike a rename a link never replaces.
     await link(temporary, path);
   } catch (error) {

@@ -46,7 +46,6 @@ test('a new connection, and a new name at the same address, are no new budget', 
     budget.joined(peer, '/ip4/66.6.6.6/tcp/1');
     const may = budget.mayAsk(peer);
     budget.charge(peer, 10_000, 1);
-    budget.left(peer);
     return may;
   };
   expect([ask('first'), ask('first'), ask('second')]).toEqual([true, false, false]);

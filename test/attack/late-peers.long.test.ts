@@ -157,7 +157,7 @@ test('announcements of cuts that there are not take no room from others', async 
   const real = cutOf(101, 7);
   const chain = {
     head: () => ({ height }),
-    cut: (of: number) => (of === 101 && height >= 101 ? { cutId: cutId(real) } : undefined),
+    cut: (of: number) => (of === 101 && height >= 101 ? { headerBytes: real, blockIds: [] } : undefined),
   };
   const on = (_: string, run: (cut: object) => void) => {
     listeners.push(run);

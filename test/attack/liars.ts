@@ -7,7 +7,7 @@ import { vi } from 'vitest';
 import type { Member } from '../../node/chain/certificate.ts';
 import type { CutLedger } from '../../node/chain/cut-ledger.ts';
 import { nameOf } from '../../node/ledger/registration.ts';
-import { AskError } from '../../node/network/peers/peer-fault.ts';
+import type { AskCode } from '../../node/network/peers/peer-fault.ts';
 import { afterFault, type Fault, isBeyondBearing, NO_FAULT, type Score } from '../../node/network/peers/peer-score.ts';
 import { CutSync } from '../../node/network/sync/cut-sync.ts';
 import {
@@ -200,11 +200,11 @@ export class LiarsBed {
   async #ask(peer: string, question: Question): Promise<Uint8Array> {
     const { asked, millis } = PROTOCOLS.sync;
     for (const end = Date.now() + millis; (this.#lines.get(peer) ?? 0) >= asked; ) {
-      if (Date.now() >= end) throw new AskError('not_asked', 'other questions took the time');
+      if (Date.now() >= end) throw askError('not_asked', 'other questions took the time');
       await pause(50);
     }
     const answer = this.peers.get(peer);
-    if (answer === undefined) throw new AskError('not_asked', 'the peer is gone');
+    if (answer === undefined) throw askError('not_asked', 'the peer is gone');
     this.#lines.set(peer, (this.#lines.get(peer) ?? 0) + 1);
     this.asked.push({ peer, type: question.type, at: Date.now(), height: this.height });
     try {
@@ -213,15 +213,18 @@ export class LiarsBed {
       const timer = setTimeout(() => late.resolve('silent'), millis);
       const given = await Promise.race([answer(question), late.promise]).finally(() => clearTimeout(timer));
       if (given === 'silent') await pause(millis);
-      if (!this.peers.has(peer)) throw new AskError('not_asked', 'the peer is gone');
-      if (given === 'silent') throw new AskError('unanswered', 'no answer');
-      if (given === 'busy') throw new AskError('busy', 'the peer is busy');
+      if (!this.peers.has(peer)) throw askError('not_asked', 'the peer is gone');
+      if (given === 'silent') throw askError('unanswered', 'no answer');
+      if (given === 'busy') throw askError('busy', 'the peer is busy');
       return given;
     } finally {
       this.#lines.set(peer, (this.#lines.get(peer) ?? 1) - 1);
     }
   }
 }
+
+/** As errors of questions come from the network's thread: the code alone says what they are. */
+const askError = (code: AskCode, reason: string): Error => Object.assign(new Error(reason), { code });
 
 export const pause = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis));
 

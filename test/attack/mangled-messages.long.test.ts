@@ -223,7 +223,7 @@ function truthAbout(node: ConsensusNode, question: SyncQuestion | RelayQuestion)
     case 'headers':
       return answerSync(node.chain, question);
     default:
-      return answerRelay(node, question);
+      return answerRelay(node, question, () => undefined);
   }
 }
 

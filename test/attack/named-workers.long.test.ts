@@ -46,7 +46,7 @@ async function miner() {
 
 test('news of a new worker come when the key of its address names it, and of no other', async () => {
   const { sql, id, sign, hand } = await miner();
-  await sql`insert into workers (account_id, service, name, last_share_at) values
+  await sql`insert into workers (account_id, service, name, last_taken_at) values
     (${id}, 0, 'rig', now() - interval '1 hour'), (${id}, 0, 'invented', now() - interval '1 hour'),
     (${id}, 0, 'lively', now())`;
   const silent = () => sql.begin((transaction) => noteSilentWorkers(transaction, 60_000));

@@ -11,7 +11,7 @@ import { FrameReader, HELLO_BYTES } from '../../node/consensus/link/frames.ts';
 import { admit, PLACES, type Place, placeFor } from '../../node/consensus/reach/inbound-places.ts';
 import { Overlay, type OverlayDependencies } from '../../node/consensus/reach/overlay.ts';
 import { OverlayIdentities } from '../../node/consensus/reach/overlay-identities.ts';
-import { CHECKS, NEWCOMERS, SENT_TO_STRANGERS } from '../../node/consensus/reach/overlay-limits.ts';
+import { BARRED_MILLIS, CHECKS, NEWCOMERS, SENT_TO_STRANGERS } from '../../node/consensus/reach/overlay-limits.ts';
 import type { OverlayAddress } from '../../node/consensus/reach/overlay-listeners.ts';
 import { developmentKey, validatorName } from '../../node/genesis/development.ts';
 import { signMessage } from '../../node/ml-dsa.ts';
@@ -326,7 +326,7 @@ test('places: whatever comes, members and named addresses keep theirs, and no co
 });
 
 /** From its address. */
-function comes(port: number): Socket {
+function comes(port: number, localAddress = '127.0.0.5'): Socket {
   const end = new RawEnd(CHAIN, member.publicKey);
   return stranger(port, {
     end,
@@ -334,9 +334,30 @@ function comes(port: number): Socket {
       const signature = signMessage(member.privateKey, end.meet(theirs).message);
       return end.open(theirs, { publicKey: member.publicKey, signature });
     },
-    localAddress: '127.0.0.5',
+    localAddress,
   });
 }
+
+test('a member that broke a rule has no other connection either, and comes from no other address until it is forgiven', async () => {
+  let now = steadyMillis();
+  const node = await open([], undefined, true, () => now);
+  const { port } = node.address;
+  for (const address of ['127.0.0.5', '127.0.0.6']) comes(port, address);
+  await until(() => node.transport.known().length === 2);
+  const other = await open([node.address], otherMember);
+  await until(() => node.transport.known().length === 3);
+  node.transport.drop(node.joined[0] as Peer, 'a false certificate');
+  expect(node.transport.known()).toHaveLength(1);
+  let isRefused = false;
+  comes(port, '127.0.0.7').once('close', () => {
+    isRefused = true;
+  });
+  await until(() => isRefused || node.joined.length > 3);
+  expect([isRefused, node.joined.length, other.left.length]).toEqual([true, 3, 0]);
+  now += BARRED_MILLIS + 1;
+  comes(port, '127.0.0.8');
+  await until(() => node.transport.known().length === 2);
+});
 
 /** Strangers from ever new addresses, twice as many as are let in at once; how many of them were told hello. */
 async function newcomers(port: number): Promise<number> {

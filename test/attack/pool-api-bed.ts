@@ -93,6 +93,7 @@ export async function openPoolApiBed(options: PoolApiBedOptions = {}): Promise<P
         rateMillis: 40_000,
         synced: true,
         atMillis: Date.now(),
+        newestMillis: 0,
       }),
       connect: () => ({ api_version: 1, services: [], downloads: [] }),
       connections: async () => ({ all: 0, found: 0, rows: [] }),

@@ -9,7 +9,7 @@ import { parsePoolUrl } from '../../miner/client/pool-url.ts';
 import { type PoolJob, SESSION_DEFAULTS } from '../../miner/client/session-events.ts';
 import type { TransportEvents } from '../../miner/client/transport.ts';
 import { refusal } from '../../miner/miner-error.ts';
-import { utf8 } from '../../protocol/bytes.ts';
+import { toHex, utf8 } from '../../protocol/bytes.ts';
 import { CODE, errorReply, type RefusalCode } from '../../protocol/stratum/errors.ts';
 import { encodeError, encodeNotification, encodeResult } from '../../protocol/stratum/v1-answer.ts';
 import { decodeRequest } from '../../protocol/stratum/v1-request.ts';
@@ -26,11 +26,18 @@ const RATE = 2;
 
 type Answer = 'take' | 'nothing' | RefusalCode;
 type Pool = {
-  /** What it does with the share that is its n-th. */
-  readonly answer: (n: number, random: Random) => Answer;
+  /** What it does with the share that is its n-th; `again`: one that it had before. */
+  readonly answer: (n: number, random: Random, again: boolean) => Answer;
   readonly cleanOneIn?: number;
+  readonly jobMillis?: number;
   /** It ends each connection after so long. */
   readonly closesMillis?: number;
+  /** It knows no session of before. */
+  readonly forgets?: boolean;
+  /** Jobs that came since, when the rig finds a share. */
+  readonly behind?: number;
+  /** Its clean jobs come faster than the rig takes them up. */
+  readonly outruns?: boolean;
 };
 const HONEST: Pool = { answer: () => 'take' };
 
@@ -39,11 +46,18 @@ function play(first: Pool, millis: number): { readonly used: number[]; taken: nu
   const random = randomOf(seed);
   const pools = [first, HONEST];
   const maker = new PoolFixture();
-  const open: { readonly pool: number; readonly events: TransportEvents; since: number; isOver: boolean }[] = [];
+  const open: {
+    readonly pool: number;
+    readonly number: number;
+    readonly events: TransportEvents;
+    since: number;
+    isOver: boolean;
+  }[] = [];
   let later: (() => void)[] = [];
   let tick = (): void => undefined;
   let [now, nonce, due] = [0, 0, 0];
-  let job: PoolJob | undefined;
+  const jobs: PoolJob[] = [];
+  const known = new Set<string>();
   const [used, taken, sent] = [
     [0, 0],
     [0, 0],
@@ -55,7 +69,7 @@ function play(first: Pool, millis: number): { readonly used: number[]; taken: nu
   };
   const client = new PoolClient(
     { pools: ['a', 'b'].map((host) => parsePoolUrl(`stratum+tcp://${host}:1`)), session: sessionOptions() },
-    { onJob: (news) => (job = news), onVerdict: () => undefined },
+    { onJob: (news) => (news === undefined ? jobs.splice(0) : jobs.push(news)), onVerdict: () => undefined },
     {
       now: () => now,
       random: () => 0.5,
@@ -65,7 +79,7 @@ function play(first: Pool, millis: number): { readonly used: number[]; taken: nu
         return () => undefined;
       },
       connect: ({ host }, events) => {
-        const link = { pool: host === 'a' ? 0 : 1, events, since: now, isOver: false };
+        const link = { pool: host === 'a' ? 0 : 1, number: open.length % 9, events, since: now, isOver: false };
         open.push(link);
         const put = (text: string) => later.push(() => link.isOver || events.onData(utf8(`${text}\n`)));
         later.push(() => events.onOpen());
@@ -75,17 +89,20 @@ function play(first: Pool, millis: number): { readonly used: number[]; taken: nu
             if (request.kind === 'invalid') throw new Error(request.reason);
             const { id, method } = request;
             if (method === 'mining.subscribe') {
-              const named = { noncePrefix: Uint8Array.of(1, link.pool), network: 4, server: 's', pool: null };
-              put(encodeResult(id, { method, result: { session: `${link.pool}a`.repeat(16), ...named } }));
+              const session = `${link.pool}${pools[link.pool]?.forgets ? link.number : 'a'}`.repeat(16);
+              const named = { session, noncePrefix: Uint8Array.of(1, link.pool), network: 4, server: 's', pool: null };
+              put(encodeResult(id, { method, result: named }));
             } else if (method === 'mining.authorize') {
               put(encodeResult(id, { method, result: { address: MINER_ADDRESS, worker: '' } }));
               put(newJob(true));
             } else if (method === 'mining.ping') put(encodeResult(id, { method }));
             else if (method === 'mining.submit') {
-              const answer = (pools[link.pool] as Pool).answer(count(sent, link.pool), random);
+              const { nonce } = request.params;
+              const answer = (pools[link.pool] as Pool).answer(count(sent, link.pool), random, known.has(toHex(nonce)));
+              known.add(toHex(nonce));
               if (answer === 'nothing') return;
               if (answer !== 'take') put(encodeError(id, errorReply(answer)));
-              else put(encodeResult(id, { method, result: { work: job?.work ?? 1n, blockId: null } }));
+              else put(encodeResult(id, { method, result: { work: jobs.at(-1)?.work ?? 1n, blockId: null } }));
               if (answer === 'take') count(taken, link.pool);
             }
           },
@@ -111,18 +128,24 @@ function play(first: Pool, millis: number): { readonly used: number[]; taken: nu
   client.start();
   for (; now < millis; now += STEP) {
     for (const link of open.filter(({ isOver }) => !isOver)) {
-      const { closesMillis = Number.POSITIVE_INFINITY, cleanOneIn = 1e9 } = pools[link.pool] as Pool;
+      const {
+        closesMillis = Number.POSITIVE_INFINITY,
+        cleanOneIn = 1e9,
+        jobMillis = JOB_MILLIS,
+      } = pools[link.pool] as Pool;
       if (now - link.since >= closesMillis) {
         link.isOver = true;
         link.events.onClose(refusal('pool_closed', 'gone'));
-      } else if (now % JOB_MILLIS === 0 && now > link.since)
+      } else if (now % jobMillis === 0 && now > link.since)
         link.events.onData(utf8(`${newJob(random(cleanOneIn) === 0)}\n`));
     }
     settle();
     for (due += (RATE * STEP) / 1_000; due >= 1; due--) {
       const bytes = new Uint8Array(8);
       new DataView(bytes.buffer).setUint32(0, ++nonce);
-      if (job !== undefined)
+      const job = jobs.at(-1 - (client.state?.pool === 0 ? (first.behind ?? 0) : 0));
+      if (client.state?.pool === 0 && first.outruns) client.missed();
+      else if (job !== undefined)
         client.submit({ session: job.session, jobId: job.job.jobId, nonce: bytes, work: job.work, device: 0 });
     }
     settle();
@@ -154,6 +177,16 @@ test.each<[string, Pool]>([
   ],
   ['refuses forty, and ends the connection', { answer: () => CODE.duplicate, closesMillis: 40_000 }],
   ['is busy, and ends the connection', { answer: () => CODE.too_many_requests, closesMillis: 2 * MINUTE }],
+  ['answers nothing, and begins sessions anew', { answer: () => 'nothing', closesMillis: 65_000, forgets: true }],
+  [
+    'answers nothing, ends the connection, and refuses as late what comes again',
+    { answer: (_, __, again) => (again ? CODE.unknown_job : 'nothing'), closesMillis: 61_000 },
+  ],
+  [
+    'makes each share late by clean jobs without end',
+    { answer: () => CODE.unknown_job, cleanOneIn: 1, jobMillis: STEP, behind: 1 },
+  ],
+  ['ends each job before a hit on it is known', { answer: () => 'take', outruns: true }],
 ])('a pool that %s is left within ten minutes and a little', (_, pool) => {
   const { used, taken } = play(pool, 19 * MINUTE);
   expect(used[0]).toBeLessThan(SESSION_DEFAULTS.jobMillis + 2 * MINUTE);

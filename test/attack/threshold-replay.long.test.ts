@@ -32,7 +32,7 @@ async function miner() {
   let clock = 1_700_000_000_000;
   const thresholds = new PayoutThreshold(
     { network: 'development', least: 1000n, pool: 'example pool' },
-    { sql, now: () => clock },
+    { sql, now: () => clock, chain: () => undefined },
   );
   const account = { id: (row as { id: number }).id, address, payload } as Parameters<PayoutThreshold['change']>[0];
   const sign = async (atoms: string) => {

@@ -64,6 +64,7 @@ test('under attack nobody who checks the books accuses the pool, and no payment 
       // As if all had been kept for days, and the own rig for longer: now their silence is news, before the pool pays anybody.
       await books.sql`update workers set since = now() - interval '2 days'`;
       await books.sql`update workers set since = now() - interval '9 days' where name = 'old-rig'`;
+      await books.sql`update workers set last_taken_at = last_share_at`;
       silent = await books.fenced((transaction) => noteSilentWorkers(transaction, 60_000));
     }
     if (slice > 0) return;

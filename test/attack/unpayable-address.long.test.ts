@@ -57,7 +57,12 @@ test(
     bed.startIncome();
     bed.startPool();
     const { payoutRoutes } = await import('../../pool/api/operator/payout-routes.ts');
-    const routes = payoutRoutes({ sql: bed.sql, wallet: bed.wallet(), note: async () => undefined });
+    const routes = payoutRoutes({
+      sql: bed.sql,
+      wallet: bed.wallet(),
+      note: async () => undefined,
+      chain: () => undefined,
+    });
     const route = (path: string, id = '') =>
       routes
         .find((one) => one.path === `/operator${path}`)

@@ -262,7 +262,7 @@ async function nodeCosts(bed: Bed): Promise<Cost[]> {
   const relayed = (name: string, bytes: Bytes): Cost => ({
     name: `relay: question, ${name}`,
     bytes: bytes.length,
-    work: () => answerRelay(node, decodeRelayQuestion(bytes)),
+    work: () => answerRelay(node, decodeRelayQuestion(bytes), () => undefined),
   });
   const cuts = answerSync(chain, { type: 'cuts', from: 1, count: 96 });
   const batch = encodeBatch(randomBytes(8), ids);

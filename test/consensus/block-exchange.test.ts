@@ -26,6 +26,8 @@ let arrived: Peer[] = [];
 let dropped: Peer[] = [];
 /** What becomes of a block; undefined: it is accepted. */
 let refusal: (() => Promise<string | undefined>) | undefined;
+/** Known as well, where a test has them. */
+let circuits: Peer[] = [];
 
 beforeEach(() => {
   now = 0;
@@ -38,6 +40,7 @@ beforeEach(() => {
   arrived = [];
   dropped = [];
   refusal = undefined;
+  circuits = [];
   exchange = new BlockExchange({
     node: {
       chain: {
@@ -66,8 +69,10 @@ beforeEach(() => {
       company: () => [],
       limitKey: String,
       accountOf: String,
-      known: () => ['a', 'b', 'c'],
-      peers: () => ['s', 't', 'a', 'b', 'c'],
+      accountByWay: String,
+      nearest: (peer) => (peer === 'circuit of c' ? 'c' : peer),
+      known: () => ['a', 'b', 'c', ...circuits],
+      peers: () => ['s', 't', 'a', 'b', 'c', ...circuits],
       send: (to, bytes) => {
         const message = decodeBlockMessage(bytes);
         sent.push({
@@ -100,6 +105,21 @@ test('a block that the first to offer it does not send is asked of the others th
   // One that leaves is not waited for.
   exchange.left('b');
   expect(sent.at(-1)).toEqual({ to: 'c', type: 'want', count: 1 });
+});
+
+test('a member that offers over a circuit, and has a direct connection, is asked there first, as a relay may hold back what it carries; and over the circuit once nobody else is left', () => {
+  circuits = ['circuit of c'];
+  offer('circuit of c', idOf(1));
+  expect(sent).toEqual([{ to: 'c', type: 'want', count: 1 }]);
+  offer('b', idOf(1));
+  now = 500;
+  exchange.tick();
+  now = 1_000;
+  exchange.tick();
+  expect(sent.map(({ to }) => to)).toEqual(['c', 'b', 'circuit of c']);
+  isNamed = true;
+  exchange.want([idOf(2)], 'circuit of c');
+  expect(sent.at(-1)?.to).toBe('c');
 });
 
 test('offers of blocks that do not exist fill the sender’s own count alone, and are given up', async () => {

@@ -1,5 +1,6 @@
 /** What a neighbour forwards, for whom, and how much of it (consensus rule 25). */
 import { expect, onTestFinished, test } from 'vitest';
+import { examine } from '../../node/consensus/driver/examine.ts';
 import {
   decodeForward,
   encodeForward,
@@ -13,7 +14,7 @@ import type { Message, Peer } from '../../node/consensus/engine/effects.ts';
 import { step } from '../../node/consensus/engine/engine.ts';
 import { openState } from '../../node/consensus/engine/recovery.ts';
 import { RULES } from '../../node/consensus/engine/rules.ts';
-import { NIL, PREVOTE } from '../../node/consensus/engine/votes.ts';
+import { type CutName, NIL, PRECOMMIT, PREVOTE, type VoteKind } from '../../node/consensus/engine/votes.ts';
 import { MESSAGE_TYPES } from '../../node/consensus/link/message-types.ts';
 import { PUBLIC_KEY_BYTES } from '../../protocol/crypto/key-sizes.ts';
 import { SIGNATURE_BYTES } from '../../protocol/transactions/transaction.ts';
@@ -37,15 +38,20 @@ const forwardOf = (message: Message, members: bigint): Forward =>
 /** A neighbour for each of these members, by its number; and a stranger that proved nothing. */
 function connectedTo(...members: number[]) {
   const sent: Peer[] = [];
+  const traffic = { bytes: 0 };
   const forwarding = new Forwarding({
     company: () => [{ peers: ['s'], key: undefined }, ...members.map((m) => ({ peers: [`m${m}`], key: keyOf(m) }))],
     proven: (peer) => {
       const member = members.find((each) => `m${each}` === peer);
       return member === undefined ? undefined : { key: keyOf(member), process: new Uint8Array(16) };
     },
-    send: (peer) => void sent.push(peer),
+    nearest: (peer) => peer,
+    send: (peer, bytes) => {
+      sent.push(peer);
+      traffic.bytes += bytes.length;
+    },
   });
-  return { forwarding, sent };
+  return { forwarding, sent, traffic };
 }
 
 test('an author with a connection to everybody asks nobody; one without asks two members, other ones each time, and names whom it lacks', () => {
@@ -61,6 +67,7 @@ test('a member behind a relay is named to neighbours with a direct connection: t
   const forwarding = new Forwarding({
     company: () => [1, 2, 3, 4, 5].map((m) => ({ peers: [`m${m}`], key: keyOf(m), isRelayed: m === 3 })),
     proven: () => undefined,
+    nearest: (peer) => peer,
     send: () => undefined,
   });
   const asked = Array.from({ length: 4 }, () => forwarding.request(stateOf(0), voteOf(0)));
@@ -96,14 +103,93 @@ test('nobody has messages of others forwarded, and none without a proven key or 
 test('of one author some messages a height are forwarded, and others are not held up by it', () => {
   const { forwarding, sent } = connectedTo(0, 1, 3);
   const state = stateOf(2);
-  for (let round = 0; round < 2 * MOST_OF_AUTHOR; round++)
-    forwarding.forward(state, 'm0', forwardOf(voteOf(0, round), 0b1000n), true);
+  for (state.round = 0; state.round < 2 * MOST_OF_AUTHOR; state.round++)
+    forwarding.forward(state, 'm0', forwardOf(voteOf(0, state.round), 0b1000n), true);
   expect(sent).toHaveLength(MOST_OF_AUTHOR);
-  forwarding.forward(state, 'm1', forwardOf(voteOf(1), 0b1000n), true);
+  forwarding.forward(state, 'm1', forwardOf(voteOf(1, state.round), 0b1000n), true);
   expect(sent).toHaveLength(MOST_OF_AUTHOR + 1);
-  forwarding.nextHeight();
-  forwarding.forward(state, 'm0', forwardOf(voteOf(0), 0b1000n), true);
+  forwarding.forward(state, 'm0', forwardOf(voteOf(0, 0, HEIGHT + 1), 0b1000n), true);
   expect(sent).toHaveLength(MOST_OF_AUTHOR + 2);
+});
+
+test('only what lies near the own height and round is forwarded: members that work are no further apart', () => {
+  const { forwarding, sent } = connectedTo(0, 1, 3);
+  const state = stateOf(2);
+  const forwarded = (message: Message): boolean => {
+    const before = sent.length;
+    forwarding.forward(state, 'm0', forwardOf(message, 0b1000n), true);
+    return sent.length > before;
+  };
+  state.round = 5;
+  const rounds = [...Array(12).keys()];
+  expect(rounds.filter((round) => forwarded(voteOf(0, round)))).toEqual([4, 5, 6]);
+  expect(rounds.filter((round) => forwarded(voteOf(0, round, HEIGHT + 1)))).toEqual([0]);
+});
+
+test('a member that has all it may vote forwarded to everybody costs a neighbour four messages a height for each of them, and once each', () => {
+  const SEATS = 64;
+  const many = new Committee(
+    new Uint8Array(48),
+    Array.from({ length: SEATS }, (_, member) => ({ publicKey: keyOf(member), stake: 1n })),
+  );
+  const { forwarding, traffic } = connectedTo(...[...Array(SEATS).keys()].filter((member) => member !== 2));
+  const state = openState(HEIGHT, many, 2, undefined, undefined, RULES);
+  const check = { vote: () => true, blocks: () => true, proposal: () => true };
+  const signature = new Uint8Array(SIGNATURE_BYTES);
+  const final = 'a'.repeat(48);
+  const heights = 8;
+  for (let height = HEIGHT; height < HEIGHT + heights; height++) {
+    for (let tick = 0; tick < 5; tick++) {
+      for (const [at, round, kind, cut] of everyVote(height, final)) {
+        const message = { type: 'vote', vote: { kind, height: at, round, cut, member: 0, signature } } as const;
+        const worth = examine(
+          state,
+          message,
+          check,
+          () => true,
+          () => true,
+        );
+        forwarding.forward(state, 'm0', forwardOf(message, 2n ** 64n - 1n), worth === 'take');
+        if (worth === 'take') step(state, message);
+      }
+      step(state, { type: 'tick' });
+    }
+    forwarding.nextHeight(height + 1);
+    const votes = [...Array(50).keys()].map((i) => i + 10);
+    const proof = { kind: PRECOMMIT, height, round: 0, cut: final } as const;
+    const last = {
+      proof: { ...proof, votes: votes.map((member) => ({ ...proof, member, signature })) },
+      committee: many,
+    };
+    step(state, { type: 'height', height: height + 1, committee: many, self: 2, last });
+  }
+  const vote = encodeMessage(voteOf(0)).length;
+  // And the second vote of a round that contradicts the first: it is evidence.
+  expect(traffic.bytes).toBeLessThanOrEqual((heights + 1) * 5 * vote * (SEATS - 2));
+});
+
+function* everyVote(height: number, final: CutName): Generator<[number, number, VoteKind, CutName]> {
+  for (const at of [height - 1, height, height + 1])
+    for (let round = 0; round < 40; round++)
+      for (const kind of [PREVOTE, PRECOMMIT] as const) for (const cut of [final, NIL]) yield [at, round, kind, cut];
+}
+
+test('what is forwarded goes over a direct connection where there is one, and so does the question to forward', () => {
+  const sent: Peer[] = [];
+  const circuits = new Map<Peer, Peer>([['circuit of m1', 'm1']]);
+  const forwarding = new Forwarding({
+    company: () => [
+      { peers: ['m0'], key: keyOf(0) },
+      { peers: ['m1', 'circuit of m1'], key: keyOf(1), isRelayed: false },
+      { peers: ['circuit of m3'], key: keyOf(3), isRelayed: true },
+    ],
+    proven: (peer) => (peer === 'm0' ? { key: keyOf(0), process: new Uint8Array(16) } : undefined),
+    nearest: (peer) => circuits.get(peer) ?? peer,
+    send: (peer) => void sent.push(peer),
+  });
+  forwarding.forward(stateOf(2), 'm0', forwardOf(voteOf(0), 0b1010n), true);
+  expect(sent).toEqual(['m1', 'circuit of m3']);
+  expect(forwarding.request(stateOf(2), voteOf(2))?.peers).toEqual(expect.arrayContaining(['m0', 'm1']));
 });
 
 test('a message that others handed on before its author is forwarded all the same, once, and only as it is here', () => {

@@ -5,7 +5,7 @@ import type { Peer } from '../../node/consensus/engine/effects.ts';
 import { FORWARD_TYPE } from '../../node/consensus/link/message-types.ts';
 import { processName } from '../../node/consensus/link/process-name.ts';
 import type { Transport, TransportEvents } from '../../node/consensus/reach/transport.ts';
-import type { Bytes } from '../../protocol/bytes.ts';
+import { type Bytes, toHex } from '../../protocol/bytes.ts';
 
 export class MemoryNetwork {
   readonly #there = new Map<Peer, TransportEvents>();
@@ -14,6 +14,8 @@ export class MemoryNetwork {
   readonly keys = new Map<Peer, Bytes>();
   /** Neither named nor proven: for everybody the last to be asked. */
   readonly strangers = new Set<Peer>();
+  /** Connections through a relay. */
+  readonly relayed = new Set<Peer>();
   readonly #processes = new Map<Peer, Bytes>();
   #started = 0;
   /** Whether two have a connection. */
@@ -25,6 +27,7 @@ export class MemoryNetwork {
     const there = this.#there;
     const peers = () =>
       there.has(name) ? [...there.keys()].filter((other) => other !== name && this.links(name, other)) : [];
+    const accountOf = (peer: Peer) => toHex(this.keys.get(peer) ?? new Uint8Array()) || String(peer);
     const process = processName(++this.#started);
     this.#processes.set(name, process);
     return {
@@ -44,7 +47,9 @@ export class MemoryNetwork {
       peers,
       known: () => peers().filter((peer) => !this.strangers.has(peer)),
       limitKey: (peer) => String(peer),
-      accountOf: (peer) => String(peer),
+      accountOf,
+      accountByWay: (peer) => (this.relayed.has(peer) ? 'relayed ' : '') + accountOf(peer),
+      nearest: (peer) => peer,
       company: () =>
         peers()
           .filter((peer) => !this.strangers.has(peer))

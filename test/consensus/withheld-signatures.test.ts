@@ -94,7 +94,12 @@ test('a question to a member goes to that member, whoever brought its proposal f
   );
   const peers = ['liar', 'proposer', 'third'];
   const company = [1, 2, 3].map((member, i) => ({ peers: [peers[i] as string], key: keys[member] }));
-  const receivers = new Receivers({ peers: () => peers, known: () => peers, company: () => company });
+  const receivers = new Receivers({
+    peers: () => peers,
+    known: () => peers,
+    company: () => company,
+    nearest: (peer) => peer,
+  });
   expect(memberOf(members, keys[2])).toBe(2);
   receivers.cameFrom(2, 'liar');
   expect(receivers.of({ member: 2 }, members)).toContain('proposer');

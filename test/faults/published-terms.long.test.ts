@@ -30,7 +30,7 @@ test(
     const path = join(directory, 'published-terms');
     const sql = connectDatabase(postgres.url, { max: 2, name: 'test' });
     onTestFinished(() => sql.end({ timeout: 1 }));
-    const look = () => ({ height: chain.height, synced: true, atMillis: Date.now() });
+    const look = () => ({ height: chain.height, synced: true, atMillis: Date.now(), newestMillis: 0 });
     const start = async () => {
       const published = new PublishedTerms(path, { log: quietLog, now: Date.now });
       const rig = await RigInstance.start(

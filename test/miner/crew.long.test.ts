@@ -90,6 +90,7 @@ function crewOf(
       after: (millis, act) => void setTimeout(act, millis),
       note: (level, message, fields) => notes.push({ level, message, fields }),
       onShare: (share) => shares.push(share),
+      onStale: () => undefined,
       waiting: () => 0,
       onNoDevice: () => {
         idle++;

@@ -27,11 +27,13 @@ type Rig = {
   /** Hashes a second, as they are at a moment. */
   readonly rate: (now: number) => number;
   readonly jobMillis: number;
+  /** Each job ends those before, and the card is so much behind. */
+  readonly cleanBehind?: number;
   readonly minutes: number;
   readonly seed: number;
 };
 
-async function mine({ rate, jobMillis, minutes, seed: from }: Rig) {
+async function mine({ rate, jobMillis, cleanBehind = 0, minutes, seed: from }: Rig) {
   const draw = fractionsOf(from);
   const maker = new PoolFixture({ shareWork: SHARE_WORK });
   let now = 0;
@@ -42,7 +44,16 @@ async function mine({ rate, jobMillis, minutes, seed: from }: Rig) {
   const hashOf = new Map<string, Uint8Array<ArrayBuffer>>();
   const foundAt = new Map<string, number>();
   const superseded = new Map<number, number>();
-  const result = { longestWait: 0, accepted: 0, lateAccepted: 0, lost: 0, refused: 0, end: '', notes: [] as string[] };
+  const result = {
+    longestWait: 0,
+    accepted: 0,
+    lateAccepted: 0,
+    lost: 0,
+    stale: 0,
+    refused: 0,
+    end: '',
+    notes: [] as string[],
+  };
   const backend: Backend = {
     name: 'card',
     kind: 'webgpu',
@@ -76,6 +87,7 @@ async function mine({ rate, jobMillis, minutes, seed: from }: Rig) {
         foundAt.set(toHex(share.nonce), now);
         feed({ kind: 'share', share });
       },
+      onStale: () => result.stale++,
       onNoDevice: () => undefined,
     },
   );
@@ -100,7 +112,7 @@ async function mine({ rate, jobMillis, minutes, seed: from }: Rig) {
   };
   const feed = (event: SessionEvent): void => session.handle(event, now).forEach(act);
   const nextJob = (): void => {
-    const job = maker.makeJob({ username: MINER_ADDRESS } as never);
+    const job = { ...maker.makeJob({ username: MINER_ADDRESS } as never), clean: cleanBehind > 0 };
     superseded.set(job.jobId - 1, now);
     feed({ kind: 'received', message: { kind: 'job', job } });
   };
@@ -119,7 +131,7 @@ async function mine({ rate, jobMillis, minutes, seed: from }: Rig) {
       nonce.set([7, 9], 6);
       const hash = targetToBytes((target * BigInt(Math.floor(draw() * 2 ** 32))) >> 32n);
       hashOf.set(toHex(nonce), hash);
-      events?.onHit({ jobId: job.id, nonce, hash });
+      events?.onHit({ jobId: job.id - cleanBehind, nonce, hash });
     }
   };
   crew.add({ number: 0, kind: 'webgpu', name: 'card' }, async (on) => {
@@ -190,4 +202,10 @@ test('whatever the rate, and however it changes, no share waits for longer than 
     }),
     { seed, numRuns: count({ quick: 5, full: 15, deep: 300 }) },
   );
+});
+
+test('hits on jobs that clean ones ended before the card took them up are not sent, and told: a pool may make all of them so', async () => {
+  const { stale, accepted } = await mine({ rate: () => 1e5, jobMillis: 1_000, cleanBehind: 1, minutes: 1, seed });
+  expect(accepted).toBe(0);
+  expect(stale).toBeGreaterThan(1_000);
 });

@@ -11,12 +11,15 @@ import {
   type Share,
 } from '../../miner/client/session-events.ts';
 import type { FromServer } from '../../miner/client/wire.ts';
+import { WireV2 } from '../../miner/client/wire-v2.ts';
 import { parseAddress } from '../../protocol/address.ts';
 import type { Receipt } from '../../protocol/books/receipt.ts';
 import { targetOfWork } from '../../protocol/ledger/target.ts';
 import { errorReply } from '../../protocol/stratum/errors.ts';
 import type { FarmJob } from '../../protocol/stratum/farm.ts';
 import type { Job, Subscribed } from '../../protocol/stratum/messages.ts';
+import { encodeServerFrame } from '../../protocol/stratum/v2.ts';
+import { SIGNATURE_BYTES } from '../../protocol/transactions/transaction.ts';
 import { count, seed } from '../level.ts';
 import { MINER_ADDRESS, POOL_ADDRESS, PoolFixture, THIEF_ADDRESS } from './pool-fixture.ts';
 import { sessionOptions } from './session-options.ts';
@@ -165,6 +168,19 @@ test('a pool that takes fewer shares of a farm than it finds at the target that 
   }
   expect(end?.refusal.code).toBe('pool_rejects');
   expect(now).toBeLessThan(SESSION_DEFAULTS.jobMillis + 60_000);
+});
+
+test('a server that offers a farm of more rigs than were asked for gets the names of as many as were asked for', () => {
+  const session = loggedIn({ farmRigs: 2 });
+  session.handle(received({ kind: 'farmOffer', offer: { rigs: 4_096, submitsPerSecond: 500 } }), 0);
+  const indexes = new Set<number>();
+  for (let n = 0; n < 6; n++)
+    for (const action of session.handle(
+      { kind: 'share', share: { ...share(n), farm: { generation: 1, rig: `rig-${n}` } } },
+      n * 600_000,
+    ))
+      if (action.kind === 'send' && action.message.kind === 'rig') indexes.add(action.message.rig.index);
+  expect([...indexes]).toEqual([0, 1]);
 });
 
 test('a server of another network, or one that takes another address for ours, is left', () => {
@@ -377,6 +393,22 @@ test('the receipts of all rigs of a farm are no flood, those without end are', (
   for (let n = 0; n < 2 * RIGS; n++) expect(ended(session.handle(receipt, 1))).toBeUndefined();
   let more = 0;
   while (ended(session.handle(receipt, 1)) === undefined) expect(more++).toBeLessThan(4 * RIGS);
+});
+
+test('heads of receipts without end are a flood as all messages are', () => {
+  const session = loggedIn({ receipts: true });
+  const wire = new WireV2(true);
+  const root = '00'.repeat(48);
+  const sheet = { slice: 1, boot: '00'.repeat(8), chain: root, root, accounts: 1, total_work: '1' };
+  const head = { network: 'development', service: 'pplns', ...sheet, receipts: 1, receipts_root: root } as const;
+  const signature = new Uint8Array(SIGNATURE_BYTES);
+  const frame = encodeServerFrame({ type: 'receiptHead', signed: { head, signature } });
+  let end: ReturnType<typeof ended>;
+  const take = (message: FromServer) => {
+    end ??= ended(session.handle(received(message), 1));
+  };
+  for (let n = 0; n < 5_000 && end === undefined; n++) wire.receive(frame, take);
+  expect(end?.refusal.code).toBe('pool_flood');
 });
 
 const OFFER = received({ kind: 'farmOffer', offer: { rigs: 9, submitsPerSecond: 500 } });

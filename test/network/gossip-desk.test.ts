@@ -78,3 +78,27 @@ test('the gossip of all peers together is bounded and shared, and nobody is blam
   expect(all).toBeGreaterThan(1_900);
   expect(Math.min(...byPeer)).toBeGreaterThan(0.8 * Math.max(...byPeer));
 });
+
+test('who repeats a message that was given up, and does not deliver it, keeps it from nobody else', async () => {
+  const asked: string[] = [];
+  const desk = new GossipDesk({
+    judge: async (peer) => {
+      asked.push(peer);
+      return peer === 'honest' ? 'accept' : await new Promise<Finding>(() => undefined);
+    },
+    flood: () => undefined,
+    steady: () => Date.now(),
+  });
+  // So much of the liar's is open that nothing more of it is looked at.
+  for (let i = 0; i < 16; i++) void desk.judge('liar', 'blocks', `held ${i}`, new Uint8Array(65_536));
+  const block = new Uint8Array(400);
+  expect(await desk.judge('liar', 'blocks', 'key', block)).toBe('ignore');
+  for (let i = 0; i < 8; i++) {
+    await vi.advanceTimersByTimeAsync(4_000);
+    desk.announced('liar', 'key', block);
+  }
+  desk.announced('honest', 'key', block);
+  await vi.advanceTimersByTimeAsync(2_000);
+  desk.close();
+  expect(asked).toContain('honest');
+});

@@ -115,6 +115,7 @@ export async function openPoolApiBed(
         rateMillis: 40_000,
         synced: true,
         atMillis: Date.now(),
+        newestMillis: 0,
       }),
       connect: () => ({ api_version: 1, services: [], downloads: [] }),
       wallet,

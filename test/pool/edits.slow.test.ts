@@ -190,7 +190,7 @@ test('the options of a fee are those of the accountant, and a rise needs a heigh
   const file = { name: 'test pool', payoutMin: 1_000n, feePpm: { pplns: 10_000, solo: 5_000 }, sliceCuts: SLICE_CUTS };
   const editor = { host: 'here', token: '' };
   const at = (look: { synced: boolean; atMillis: number } | undefined) =>
-    new Edits(file, { sql, chain: () => look && { ...look, height }, now: () => 100_000 });
+    new Edits(file, { sql, chain: () => look && { ...look, height, newestMillis: 0 }, now: () => 100_000 });
   const unknown = [undefined, { synced: false, atMillis: 100_000 }, { synced: true, atMillis: 39_999 }].map(at);
   for (const edits of unknown) expect(await edits.change('fee_pplns', null, editor)).toEqual({ kind: 'no_height' });
   const known = at({ synced: true, atMillis: 40_000 });
@@ -210,7 +210,7 @@ test('where the books are behind the chain, the document is about their slice, a
   await sql`insert into settings values ('edit_fee_pplns', ${JSON.stringify(schedule)})
     on conflict (name) do update set value = excluded.value`;
   const file = { name: 'test pool', payoutMin: 1_000n, feePpm: { pplns: 10_000, solo: 5_000 }, sliceCuts: SLICE_CUTS };
-  const look = { height: (slice + 2) * SLICE_CUTS, synced: true, atMillis: 0 };
+  const look = { height: (slice + 2) * SLICE_CUTS, synced: true, atMillis: 0, newestMillis: 0 };
   const edits = new Edits(file, { sql, chain: () => look, now: () => 0 });
   await edits.refresh();
   expect(edits.now.feePpm.pplns).toBe(20_000);

@@ -1,10 +1,10 @@
 /** How long journals stay after the books have them, and what they may take of the disk. */
-import { readdir, stat, utimes } from 'node:fs/promises';
+import { copyFile, readdir, readFile, stat, truncate, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { JournalKeep } from '../../pool/feed/journal-keep.ts';
 import { Outbox } from '../../pool/feed/outbox.ts';
-import { Journal, journalBoots } from '../../pool/journal/journal.ts';
+import { DAMAGED_FOLDER, Journal, journalBoots, readJournal } from '../../pool/journal/journal.ts';
 import { utf8 } from '../../protocol/bytes.ts';
 import { quietLog } from '../quiet-log.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -103,4 +103,58 @@ test('a position beyond the journal is reported as an error: what is added next 
   expect(said).toEqual([]);
   outbox.standAt(bootId, 1_000);
   expect(said).toEqual([expect.stringContaining('entries that this journal never had')]);
+});
+
+/** The sequences that can be read of a journal. */
+async function read(directory: string, bootId: string): Promise<number[]> {
+  const found = new Set<number>();
+  for await (const entries of readJournal(directory, bootId, -1))
+    for (const { sequence, record } of entries) if (record.length > 0) found.add(sequence);
+  return [...found];
+}
+
+test('a file of another name beside the segments hides none of their entries, and is kept when they go', async () => {
+  const directory = temporaryDirectory();
+  const first = await bed(directory, 1);
+  await first.add(3);
+  await first.journal.close();
+  const { bootId } = first.journal;
+  const path = (name: string) => join(directory, bootId, name);
+  const copies = ['z-old.journal', '0000000000000001 (copy).journal', '1.taken'];
+  for (const name of copies) await copyFile(path('0000000000000001.journal'), path(name));
+  expect(await read(directory, bootId)).toEqual([0, 1, 2]);
+  const second = await bed(directory, 2);
+  second.outbox.standAt(bootId, 2);
+  await second.keep.round();
+  second.clock.millis += KEEP_MILLIS + 1;
+  await second.keep.round();
+  expect(await journalBoots(directory)).toEqual([second.journal.bootId]);
+  expect((await readdir(join(directory, DAMAGED_FOLDER, bootId))).sort()).toEqual(copies.toSorted());
+  await second.journal.close();
+});
+
+test('an older copy of a segment that was put back beside it replaces nothing: what it lacks is still read, and both are kept', async () => {
+  const directory = temporaryDirectory();
+  const first = await bed(directory, 1);
+  await first.add(3);
+  await first.journal.close();
+  const { bootId } = first.journal;
+  const path = (name: string) => join(directory, bootId, name);
+  const second = await bed(directory, 2);
+  second.outbox.standAt(bootId, 2);
+  await second.keep.round();
+  const whole = await readFile(path('0000000000000002.taken'));
+  await copyFile(path('0000000000000002.taken'), path('0000000000000002.journal'));
+  await truncate(path('0000000000000002.journal'), 40);
+  expect(await read(directory, bootId)).toEqual([0, 1, 2]);
+  await second.keep.round();
+  expect(await readFile(path('0000000000000002.taken'))).toEqual(whole);
+  expect(await readdir(join(directory, DAMAGED_FOLDER, bootId))).toEqual(['0000000000000002.journal']);
+  // The database falls back: the entries are there, wherever a copy is put meanwhile.
+  await copyFile(path('0000000000000002.taken'), path('0000000000000002.journal'));
+  await truncate(path('0000000000000002.journal'), 40);
+  second.outbox.standAt(bootId, 0);
+  await second.keep.round();
+  expect(await read(directory, bootId)).toEqual([0, 1, 2]);
+  await second.journal.close();
 });

@@ -77,3 +77,14 @@ test('a missing file is made later, and claims nothing', async () => {
   await claimKey(path, CHAIN, quietLog);
   expect(() => readFileSync(path)).toThrow('ENOENT');
 });
+
+test('two instances that share a key file and start at once sign with the one key that the file keeps', async () => {
+  const path = join(temporaryDirectory(), 'pool.key');
+  const sql = settings();
+  const keys = await Promise.all(
+    [1, 2].map(() => openPoolKey(path, { sql, log: quietLog, claimed: Promise.resolve(CHAIN) })),
+  );
+  expect(keys.every((key) => key !== null)).toBe(true);
+  const restarted = await opened(path, Promise.resolve(CHAIN), sql);
+  for (const key of [...keys, restarted]) expect(key?.publicKey).toEqual(keys[0]?.publicKey);
+});

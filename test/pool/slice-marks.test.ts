@@ -1,5 +1,5 @@
 /** Which slice a journal's entries were in: the first word of the books counts, and a crash in the middle of a line costs that line. */
-import { appendFile, mkdir } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { readMarks, SliceMarks } from '../../pool/feed/slice-marks.ts';
@@ -36,21 +36,31 @@ test('entries are in the slice of the mark that covers them, and after the last 
   expect(asked).toEqual([10]);
 });
 
-test('a torn line is ignored and does not swallow the next; nothing is known of entries before the first mark', async () => {
+test('a line that was torn anywhere, by a crash or a full disk, is ignored and does not swallow the next; nothing is known of entries before the first mark', async () => {
   const directory = temporaryDirectory();
   await mkdir(join(directory, BOOT));
-  await appendFile(join(directory, BOOT, 'slices'), '\n5 30\n\n6 4');
+  const path = join(directory, BOOT, 'slices');
   const marks = new SliceMarks(directory);
   await marks.know(BOOT);
-  await marks.look(told({ slice: 6, through: 44 }));
-  const again = new SliceMarks(directory);
-  await again.know(BOOT);
-  expect(again.sliceOf(BOOT, 30)).toEqual({ slice: undefined, until: 30 });
-  expect(again.sliceOf(BOOT, 31)).toEqual({ slice: 6, until: 44 });
-  expect(readMarks('5 30\n4 31\n6 20\nx y\n7 40\n')).toEqual([
-    { slice: 5, through: 30 },
-    { slice: 7, through: 40 },
-  ]);
+  await marks.look(told({ slice: 5, through: 3 }));
+  const before = await readFile(path, 'utf8');
+  await marks.look(told({ slice: 6, through: 441_234 }));
+  const line = (await readFile(path, 'utf8')).slice(before.length);
+  for (let cut = 0; cut <= line.length; cut++) {
+    await writeFile(path, before + line.slice(0, cut));
+    // The process that could not write it has it in memory, and writes it again; one that starts asks the books again.
+    const started = new SliceMarks(directory);
+    await started.know(BOOT);
+    await started.look(
+      async (known) => new Map([[BOOT, known.get(BOOT) === 6 ? [] : [{ slice: 6, through: 441_234 }]]]),
+    );
+    const again = new SliceMarks(directory);
+    await again.know(BOOT);
+    expect(again.sliceOf(BOOT, 3), `cut ${cut}`).toEqual({ slice: undefined, until: 3 });
+    expect(again.sliceOf(BOOT, 4), `cut ${cut}`).toEqual({ slice: 6, until: 441_234 });
+  }
+  const [five = ''] = before.trim().split('\n');
+  expect(readMarks(`x y\n6 20\n${five}\n${five}\n7 40\n`)).toEqual([{ slice: 5, through: 3 }]);
 });
 
 test('a boot that begins right after a fall of the books begins after every slice that its machine knew to be closed', async () => {

@@ -19,7 +19,15 @@ const instance = {
   rejected: 0,
   waiting: 0,
 };
-const chain = { atMillis: NOW, height: 500, targetWork: 1n, hashesPerSecond: 1n, rateMillis: 1, synced: true };
+const chain = {
+  atMillis: NOW,
+  newestMillis: NOW,
+  height: 500,
+  targetWork: 1n,
+  hashesPerSecond: 1n,
+  rateMillis: 1,
+  synced: true,
+};
 const well: StatusFacts = {
   nowMillis: NOW,
   instances: [instance],

@@ -36,7 +36,7 @@ async function start(name: 'first' | 'second') {
   const published = new PublishedTerms(paths[name], { log: quietLog, now: () => now });
   const edits = new Edits(file, {
     sql,
-    chain: () => ({ height: slice * SLICE_CUTS, synced: true, atMillis: now }),
+    chain: () => ({ height: slice * SLICE_CUTS, synced: true, atMillis: now, newestMillis: 0 }),
     now: () => now,
     published,
   });

@@ -113,6 +113,26 @@ test('of a pool that sends jobs without end rigs get two a second and in the end
   expect(told.filter(({ jobId }) => jobId === 6_000).length).toBe(1);
 });
 
+test.each<[string, (n: number) => Partial<FarmJob>]>([
+  ['another head', (n) => ({ extranonceHead: new Uint8Array(14).fill(n & 0xff) })],
+  ['a higher first generation', (n) => ({ firstGeneration: 5 + n })],
+])(
+  'of a pool whose every job has %s, so that each is kept for each rig, rigs get one in four seconds',
+  async (_, over) => {
+    let now = 0;
+    const jobs = new PoolJobs('development', () => now);
+    let told = 0;
+    const { events } = recorder();
+    jobs.start({ ...events, templates: () => void told++ });
+    for (let jobId = 1; now < 150_000; jobId++, now += 500) {
+      jobs.set(await farmJob({ jobId, ...over(jobId) }));
+      jobs.tick();
+    }
+    expect(told).toBeGreaterThan(40);
+    expect(told).toBeLessThanOrEqual(20 + 150 / 4 + 1);
+  },
+);
+
 test('shares that meet the target of the pool are sent under the name of their rig, and its answers are counted', async () => {
   const sent: Share[] = [];
   let work = 0n;

@@ -1,15 +1,40 @@
-import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createDurably, writeDurably } from '../../runtime/files/durable-file.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
+/** A temporary file of another process that wrote it some hours ago. */
+function leftFor(path: string, hours: number, owner: string): string {
+  const file = `${path}.${owner}.tmp`;
+  writeFileSync(file, 'another writer', { mode: 0o666 });
+  const seconds = Date.now() / 1_000 - hours * 3_600;
+  utimesSync(file, seconds, seconds);
+  return file;
+}
+
+test('a process of the same id that runs in another container is not disturbed while it writes', async () => {
+  const path = join(temporaryDirectory(), 'pool.key');
+  // Each container numbers its processes by itself: this one cannot tell whether the other runs.
+  const others = [process.pid, 2 ** 30].map((pid) => leftFor(path, 0, String(pid)));
+  await writeDurably(path, 'one', 0o600);
+  expect(await createDurably(path, 'two', 0o600)).toBe(false);
+  for (const file of others) expect(existsSync(file)).toBe(true);
+});
+
 test('contents are replaced whole, with the rights asked for, over what a crash left', async () => {
   const directory = temporaryDirectory();
   const path = join(directory, 'keys.json');
-  // More than the system ever gives.
-  const gone = 2 ** 30;
-  for (const pid of [process.pid, gone]) writeFileSync(`${path}.${pid}.tmp`, 'left by a crash', { mode: 0o666 });
+  for (const owner of [String(process.pid), '0123456789abcdef']) leftFor(path, 2, owner);
   await writeDurably(path, 'one', 0o600);
   await writeDurably(path, new TextEncoder().encode('two'), 0o600);
   expect(readFileSync(path, 'utf8')).toBe('two');
@@ -38,7 +63,7 @@ test('a failure leaves the old contents and no litter, and the next write works'
 test('a file that must not exist yet is made whole; what is there stays', async () => {
   const directory = temporaryDirectory();
   const path = join(directory, 'key.json');
-  writeFileSync(`${path}.${process.pid}.tmp`, 'left by a crash', { mode: 0o666 });
+  leftFor(path, 2, String(process.pid));
   expect(await createDurably(path, 'one', 0o600)).toBe(true);
   expect(await createDurably(path, 'two', 0o600)).toBe(false);
   expect(readFileSync(path, 'utf8')).toBe('one');

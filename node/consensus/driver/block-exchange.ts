@@ -31,8 +31,13 @@ const MAX_IDS = 64;
 const MAX_ASKED = 128;
 /** Strangers that offered a block, asked if nobody else sends it. */
 const MAX_STRANGERS = 4;
-/** Bodies of all strangers whose blocks wait for their turn: a hash may wait for minutes while a dataset is prepared. */
+/**
+ * Bodies that wait for their turn of each known neighbour, and of all strangers together: a hash may wait for minutes while a
+ * dataset is prepared.
+ */
 const MAX_LINED_UP_BYTES = 64 * 1024 * 1024;
+/** The account that all strangers share. */
+const STRANGERS = '';
 /** A block that has not arrived after this many answer times is given up. */
 const GIVEN_UP = 8;
 /**
@@ -97,8 +102,8 @@ type WantedBlock = {
   isAnswered: boolean;
 };
 
-/** `counted`: the bytes that it takes of what strangers share. */
-type LinedUp = EarlyBlock<Peer> & { readonly counted: number };
+/** `account`: where its body is counted. */
+type LinedUp = EarlyBlock<Peer> & { readonly account: string };
 
 export type BlockExchangeDependencies = {
   readonly node: Pick<FullNode, 'chain' | 'submitBlock' | 'on'>;
@@ -118,7 +123,8 @@ export class BlockExchange {
   readonly #ofPeer = new Map<Peer, Set<WantedBlock>>();
   /** Blocks of one neighbour whose work is checked, one after the other. */
   readonly #lines = new Map<Peer, LinedUp[]>();
-  #linedUpOfStrangers = 0;
+  /** Bytes by account. */
+  readonly #linedUp = new Map<string, number>();
   /** By known neighbour, also while it is away: a new connection is no new allowance. */
   readonly #served = new BoundedMap<string, Bucket>(MAX_KNOWN);
   readonly #servedToStrangers: FairShare;
@@ -138,7 +144,7 @@ export class BlockExchange {
       headHeight: () => node.chain.head().height,
       senderOf: (peer) =>
         transport.known().includes(peer)
-          ? { name: String(peer), isStranger: false }
+          ? { name: transport.accountOf(peer), isStranger: false }
           : { name: transport.limitKey(peer), isStranger: true },
     });
     this.#unsubscribe = [
@@ -296,7 +302,11 @@ export class BlockExchange {
     for (const wanted of blocks) {
       const { id, asked, offers } = wanted;
       if (wanted.isAnswered) continue;
-      const open = [...sources, ...offers].filter((peer) => there.has(peer) && !asked.has(peer));
+      const all = [...sources, ...offers];
+      // A direct connection before a circuit, which comes last: the direct one may be dead, and not known to be.
+      const open = [...all.map((peer) => transport.nearest(peer)), ...all].filter(
+        (peer) => there.has(peer) && !asked.has(peer),
+      );
       const stranger = wanted.isNamed && sources.length === 0 ? undefined : open[0];
       const peer = open.find((other) => known.has(other)) ?? stranger;
       if (peer === undefined || now - (known.has(peer) ? wanted.lastKnown : wanted.last).at < askAgainMillis) continue;
@@ -354,10 +364,11 @@ export class BlockExchange {
   /** In its sender's line: a hash is computed for the first block without work, not for all that came with it. */
   #submit(block: EarlyBlock<Peer>): void {
     const { from, body } = block;
-    const isKnown = this.#with.transport.known().includes(from);
-    if (!isKnown && this.#linedUpOfStrangers + body.length > MAX_LINED_UP_BYTES) return;
-    const entry = { ...block, counted: isKnown ? 0 : body.length };
-    this.#linedUpOfStrangers += entry.counted;
+    const { transport } = this.#with;
+    const account = transport.known().includes(from) ? transport.accountOf(from) : STRANGERS;
+    if ((this.#linedUp.get(account) ?? 0) + body.length > MAX_LINED_UP_BYTES) return;
+    const entry = { ...block, account };
+    this.#count(entry, body.length);
     const line = this.#lines.get(from);
     if (line !== undefined) line.push(entry);
     else this.#submitAll(from, [entry]).catch((error) => this.#fail(error));
@@ -370,12 +381,18 @@ export class BlockExchange {
         const [first] = line as [LinedUp];
         isFalse = await this.#isFalse(first);
         line.shift();
-        this.#linedUpOfStrangers -= first.counted;
+        this.#count(first, -first.body.length);
       }
     } finally {
       this.#lines.delete(from);
-      for (const { counted } of line) this.#linedUpOfStrangers -= counted;
+      for (const left of line) this.#count(left, -left.body.length);
     }
+  }
+
+  #count({ account }: LinedUp, bytes: number): void {
+    const held = (this.#linedUp.get(account) ?? 0) + bytes;
+    if (held > 0) this.#linedUp.set(account, held);
+    else this.#linedUp.delete(account);
   }
 
   /** Whether its sender is to blame. */

@@ -418,12 +418,12 @@ export class ConsensusDriver {
     // A stranger could bring one at a time, as slowly as it likes.
     if (!this.#receivers.isAsked(source)) this.#send('some', message);
     // A neighbour that had this cut may have the next one too.
-    this.#sendTo(source, message);
+    this.#sendTo(this.#with.transport.nearest(source), message);
   }
 
   #enter(height: number, last?: (Event & { type: 'height' })['last']): void {
     this.#desk.clear();
-    this.#forwarding.nextHeight();
+    this.#forwarding.nextHeight(height);
     this.#doubted.clear();
     this.#undone = undefined;
     const committee = this.#committeeFor(height);
@@ -484,9 +484,16 @@ export class ConsensusDriver {
 
   #take(peer: Peer, message: Message): void {
     if (message.type === 'have') {
+      const { transport } = this.#with;
+      const isProven = transport.proven(peer) !== undefined;
       this.#receivers.isAt(peer, message.have.height);
       if (!this.#queue.isFull && this.#may(peer, this.#answeredStrangers))
-        this.#feed({ type: 'have', have: message.have, from: peer });
+        this.#feed({
+          type: 'have',
+          have: message.have,
+          from: peer,
+          ...(isProven && { account: transport.accountByWay(peer) }),
+        });
     } else if (this.#worthOf(peer, message) === 'take') this.#accept(peer, message);
   }
 

@@ -9,7 +9,7 @@ import type { Message, Peer, Proposal } from '../engine/effects.ts';
 import { earlyKey } from '../engine/intake.ts';
 import { seenVote } from '../engine/last-cut.ts';
 import type { ConsensusState } from '../engine/state.ts';
-import { hasBit, PREVOTE, type Vote } from '../engine/votes.ts';
+import { hasBit, PRECOMMIT, PREVOTE, type Vote } from '../engine/votes.ts';
 import { FORWARD_TYPE } from '../link/message-types.ts';
 import type { Companion, Transport } from '../reach/transport.ts';
 import { decodeMessage, encodeMessage } from './messages.ts';
@@ -17,7 +17,9 @@ import { memberOf } from './receivers.ts';
 
 /** Neighbours that are asked. */
 const FORWARDERS = 2;
-/** Messages of one author that are forwarded at one height: votes and proposals of ten rounds. */
+/** Rounds before and after the own one of which messages are forwarded: members that work are no further apart. */
+const NEAR_ROUNDS = 1;
+/** Messages of one author and height that are forwarded: votes and proposals of ten rounds. */
 export const MOST_OF_AUTHOR = 32;
 export const FORWARD_HEAD_BYTES = 9;
 
@@ -51,9 +53,20 @@ function authorOf({ height, committee, last }: ConsensusState, message: Signed):
   return { committee: own, member: 'member' in signed ? signed.member : own.proposer(signed.height, signed.round) };
 }
 
+/**
+ * Whether others may need it at once: what is of the own round or of one beside it, the first round of the next height, and precommits for the cut before. Its
+ * author has it sent to as many as 63, so it may choose only among few; what is further away comes by anti-entropy.
+ */
+function isNear({ height, round, last }: ConsensusState, message: Signed): boolean {
+  const signed = message.type === 'vote' ? message.vote : message.proposal;
+  if (signed.height === height) return Math.abs(signed.round - round) <= NEAR_ROUNDS;
+  if (signed.height > height) return signed.round === 0;
+  return message.type === 'vote' && message.vote.kind === PRECOMMIT && last?.rounds.has(signed.round) === true;
+}
+
 const nameOfMessage = (message: Signed): string => {
-  const { height, round, cut } = message.type === 'vote' ? message.vote : message.proposal;
-  return `${height} ${round} ${message.type === 'vote' ? message.vote.kind : 0} ${cut}`;
+  const { round, cut } = message.type === 'vote' ? message.vote : message.proposal;
+  return `${round} ${message.type === 'vote' ? message.vote.kind : 0} ${cut}`;
 };
 
 /** Whether this very message, whose signature was checked then, is here already. */
@@ -77,12 +90,12 @@ function heldProposal(state: ConsensusState, { height, round }: Proposal): Messa
 }
 
 export class Forwarding {
-  readonly #transport: Pick<Transport, 'company' | 'proven' | 'send'>;
-  /** By author, the messages. */
-  readonly #forwarded = new Map<number, Set<string>>();
+  readonly #transport: Pick<Transport, 'company' | 'proven' | 'nearest' | 'send'>;
+  /** By height and author, the messages: those of the next height come before it begins. */
+  readonly #forwarded = new Map<number, Map<number, Set<string>>>();
   #turn = 0;
 
-  constructor(transport: Pick<Transport, 'company' | 'proven' | 'send'>) {
+  constructor(transport: Pick<Transport, 'company' | 'proven' | 'nearest' | 'send'>) {
     this.#transport = transport;
   }
 
@@ -115,26 +128,30 @@ export class Forwarding {
     const key = author?.committee.members[author.member]?.publicKey;
     const proven = this.#transport.proven(from)?.key;
     if (author === undefined || key === undefined || proven === undefined || !equalBytes(key, proven)) return;
-    const forwarded = this.#forwarded.get(author.member) ?? new Set();
-    this.#forwarded.set(author.member, forwarded);
+    if (!isNear(state, message) || (!isNew && !isHere(state, asked))) return;
+    const { height } = message.type === 'vote' ? message.vote : message.proposal;
+    const ofHeight = this.#forwarded.get(height) ?? new Map<number, Set<string>>();
+    this.#forwarded.set(height, ofHeight);
+    const forwarded = ofHeight.get(author.member) ?? new Set();
+    ofHeight.set(author.member, forwarded);
     const name = nameOfMessage(message);
-    if (forwarded.has(name) || forwarded.size >= MOST_OF_AUTHOR || (!isNew && !isHere(state, asked))) return;
+    if (forwarded.has(name) || forwarded.size >= MOST_OF_AUTHOR) return;
     forwarded.add(name);
     for (const [member, peer] of this.#connected(author.committee))
       if (member !== author.member && hasBit(members, member)) this.#transport.send(peer, bytes);
   }
 
-  nextHeight(): void {
-    this.#forwarded.clear();
+  nextHeight(height: number): void {
+    for (const before of this.#forwarded.keys()) if (before < height - 1) this.#forwarded.delete(before);
   }
 
-  /** Members by their newest connection. */
+  /** Members by a direct connection, or else their newest one. */
   #connected(committee: Committee, counts: (companion: Companion) => boolean = () => true): Map<number, Peer> {
     const found = new Map<number, Peer>();
     for (const { peers, key } of this.#transport.company().filter(counts)) {
       const member = memberOf(committee, key) ?? -1;
       const peer = peers.at(-1);
-      if (member >= 0 && peer !== undefined) found.set(member, peer);
+      if (member >= 0 && peer !== undefined) found.set(member, this.#transport.nearest(peer));
     }
     return found;
   }

@@ -41,10 +41,10 @@ export class Receivers {
   readonly #members = new Map<number, Peer>();
   /** The status of each neighbour. */
   readonly #heights = new Map<Peer, number>();
-  readonly #transport: Pick<Transport, 'peers' | 'known' | 'company'>;
+  readonly #transport: Pick<Transport, 'peers' | 'known' | 'company' | 'nearest'>;
   #turn = 0;
 
-  constructor(transport: Pick<Transport, 'peers' | 'known' | 'company'>) {
+  constructor(transport: Pick<Transport, 'peers' | 'known' | 'company' | 'nearest'>) {
     this.#transport = transport;
   }
 
@@ -124,7 +124,8 @@ export class Receivers {
     const near = peers.filter((peer) => towards.includes(peer));
     if (near.length > 0) return near;
     // Strangers, however many, must not displace neighbours that answer.
-    const asked = known.length > 0 ? known : peers;
+    const all = known.length > 0 ? known : peers;
+    const asked = all.filter((peer) => this.#transport.nearest(peer) === peer);
     this.#turn += SOME;
     const count = Math.min(SOME, asked.length);
     return Array.from({ length: count }, (_, i) => asked[(this.#turn + i) % asked.length] as Peer);

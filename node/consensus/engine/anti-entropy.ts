@@ -6,14 +6,14 @@
  */
 
 import type { Bytes } from '../../../protocol/bytes.ts';
-import type { Effect, Finalized, Have, Message, Peer, Proposal } from './effects.ts';
+import type { Effect, Event, Finalized, Have, Message, Proposal } from './effects.ts';
 import { hasSigners } from './last-cut.ts';
 import { isListening } from './listening.ts';
 import type { Rules } from './rules.ts';
 import type { ConsensusState, Round } from './state.ts';
 import { bitsOf, hasBit, NIL, type Proof, proofOf, UNSIGNED, type Vote } from './votes.ts';
 
-/** Answers to one neighbour between two ticks. */
+/** Answers to one neighbour between two ticks, and as many to all its circuits together. */
 export const ANSWERS_PER_TICK = 2;
 
 /** `isMet`: members of a quorum are connected, this one among them. */
@@ -89,10 +89,11 @@ export const finalizedOf = (proof: Proof, signers: bigint, content: Bytes): Fina
   };
 };
 
-export function answer(state: ConsensusState, have: Have, from: Peer, rules: Rules, out: Effect[]): void {
-  const given = state.answered.get(from) ?? 0;
+export function answer(state: ConsensusState, asked: Event & { type: 'have' }, rules: Rules, out: Effect[]): void {
+  const { have, from, account = from } = asked;
+  const given = state.answered.get(account) ?? 0;
   if (!rules.answers || given >= ANSWERS_PER_TICK) return;
-  state.answered.set(from, given + 1);
+  state.answered.set(account, given + 1);
   if (have.height < state.height) out.push({ do: 'serve', to: from, height: have.height });
   else if (have.height > state.height || have.round > state.round)
     out.push({ do: 'send', to: { peer: from }, message: { type: 'have', have: haveOf(state) } });

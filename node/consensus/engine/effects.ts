@@ -90,7 +90,8 @@ export type Event =
   | { readonly type: 'proposal'; readonly proposal: Proposal; readonly timely: boolean }
   | { readonly type: 'proof'; readonly proof: Proof }
   | { readonly type: 'finalized'; readonly finalized: Finalized }
-  | { readonly type: 'have'; readonly have: Have; readonly from: Peer }
+  /** `account`: with what its answers are counted; by itself if not given. */
+  | { readonly type: 'have'; readonly have: Have; readonly from: Peer; readonly account?: string }
   | { readonly type: 'built'; readonly proposal: Proposal }
   | { readonly type: 'checked'; readonly height: number; readonly cut: CutName; readonly valid: boolean }
   | { readonly type: 'signed'; readonly message: Unsigned; readonly signature: Bytes }

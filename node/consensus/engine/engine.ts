@@ -44,7 +44,7 @@ function take(state: ConsensusState, event: Event, rules: Rules, out: Effect[]):
       takeFinalized(state, event.finalized.proof, event.finalized.proposal, rules, out);
       break;
     case 'have':
-      answer(state, event.have, event.from, rules, out);
+      answer(state, event, rules, out);
       break;
     case 'built':
       takeBuilt(state, event.proposal, out);

@@ -108,7 +108,7 @@ export type ConsensusState = {
   /** Until it has listened. */
   listening: Listening | undefined;
   ownKey: OwnKey;
-  /** Answers given to each neighbour since the last tick. */
+  /** Answers given to each neighbour since the last tick, by what they are counted with. */
   answered: Map<Peer, number>;
   /** The member's round and step at the last tick. */
   tickStep: string;

@@ -17,6 +17,9 @@ export const PLACES = {
   perNamedAddress: 4,
 } as const;
 
+/** Prefix of the address of a validator reached through a relay; both identifiers follow. */
+export const RELAYED = 'relayed ';
+
 export type Standing = 'waiting' | 'stranger' | 'named' | 'member';
 
 export type Place = {
@@ -35,6 +38,8 @@ export type Admission = { readonly admitted: true; readonly evict?: Peer } | { r
 
 const REFUSED: Admission = { admitted: false };
 const FREE: Admission = { admitted: true };
+
+export const isRelayed = ({ address }: { readonly address: string }): boolean => address.startsWith(RELAYED);
 
 const ofAddress = (places: readonly Place[], address: string) => places.filter((place) => place.address === address);
 
@@ -69,8 +74,10 @@ export function placeFor(places: readonly Place[], place: Omit<Place, 'peer'>): 
     const own = same.filter(({ member }) => member === place.member);
     if (own.length < PLACES.perMember) return FREE;
     // A neighbour that it dials can hand the connection on to here: that ends an earlier one of that sort, not its own.
+    // And no circuit ends a direct one: its relay may hold back what it carries.
     const [oldest] = ofAddress(own, place.address);
-    return { admitted: true, evict: (oldest ?? (own.at(-1) as Place)).peer };
+    const ended = oldest ?? own.findLast(isRelayed) ?? (isRelayed(place) ? undefined : own.at(-1));
+    return ended === undefined ? REFUSED : { admitted: true, evict: ended.peer };
   }
   const own = ofAddress(same, place.address);
   if (place.standing === 'named') return own.length < PLACES.perNamedAddress ? FREE : REFUSED;

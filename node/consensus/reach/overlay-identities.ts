@@ -14,8 +14,8 @@ import { importPublicKey, verifyMessageAside } from '../../ml-dsa.ts';
 import type { RememberedMembers } from '../../validator/remembered-members.ts';
 import { MAX_KNOWN } from '../link/allowance.ts';
 import type { Claim } from '../link/overlay-link.ts';
+import { RELAYED } from './inbound-places.ts';
 import { CHECKS, FAMILIAR_ADDRESSES, PROOFS } from './overlay-limits.ts';
-import { RELAYED } from './overlay-links.ts';
 
 /** `unknown`: the key is not a member's, or too many were checked. */
 export type Verdict = 'true' | 'false' | 'unknown';

@@ -1,6 +1,6 @@
 /** Resource limits of the overlay: per address, per stranger, and for all strangers together. */
 /**
- * How long an address that broke a rule is barred. A neighbour named by the operator is dialled again after a quarter of it,
+ * How long an address that broke a rule is barred, and a key that was proved there. A neighbour named by the operator is dialled again after a quarter of it,
  * after twice as long each further time, and after all of it at most: it may be an honest one that has a fault.
  */
 export const BARRED_MILLIS = 10_000;

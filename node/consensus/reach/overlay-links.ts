@@ -6,7 +6,7 @@ import { nameOf } from '../../ledger/registration.ts';
 import type { Peer } from '../engine/effects.ts';
 import type { Claim, OverlayLink } from '../link/overlay-link.ts';
 import type { ProvenLink } from '../relays/relaying.ts';
-import type { Place, Standing } from './inbound-places.ts';
+import { isRelayed, type Place, RELAYED, type Standing } from './inbound-places.ts';
 import type { Companion } from './transport.ts';
 
 export type Link = {
@@ -26,15 +26,15 @@ export type Link = {
   isWithheld?: boolean;
 };
 
-/** Prefix of the address of a validator reached through a relay; both identifiers follow. */
-export const RELAYED = 'relayed ';
-
 /** The key for limits: an address, the network of one customer, or a validator behind a relay. */
 export const limitKeyOf = (address: string): string => (address.startsWith(RELAYED) ? address : clientKey(address));
 
 /** The key for limits of a neighbour that is known: the key that it proved, where it was dialled, or its address. */
 export const accountOf = ({ key, at, address }: Link): string =>
   key !== undefined ? nameOf(key) : at !== undefined ? showListenAddress(at) : limitKeyOf(address);
+
+/** The same, and for all its circuits another one. */
+export const accountByWay = (link: Link): string => `${isRelayed(link) ? RELAYED : ''}${accountOf(link)}`;
 
 export class OverlayLinks extends Map<Peer, Link> {
   ready(): Peer[] {
@@ -51,12 +51,13 @@ export class OverlayLinks extends Map<Peer, Link> {
     const proven = new Map<string, { key: Bytes; peers: Peer[]; isRelayed: boolean }>();
     const unproven: Companion[] = [];
     for (const peer of this.known()) {
-      const { key, isInbound, address } = this.get(peer) as Link;
+      const link = this.get(peer) as Link;
+      const { key, isInbound } = link;
       if (key !== undefined) {
         const found = proven.get(nameOf(key)) ?? { key, peers: [], isRelayed: true };
         proven.set(nameOf(key), found);
         found.peers.push(peer);
-        found.isRelayed &&= address.startsWith(RELAYED);
+        found.isRelayed &&= isRelayed(link);
       }
       // Incoming connections from an address named by the operator are not limited. Each such neighbour is dialled only
       // once.
@@ -70,9 +71,25 @@ export class OverlayLinks extends Map<Peer, Link> {
    * dialled there.
    */
   isConnected(key: Bytes): boolean {
-    for (const { isReady, key: proven, address } of this.values())
-      if (isReady && proven !== undefined && !address.startsWith(RELAYED) && equalBytes(proven, key)) return true;
-    return false;
+    return this.#direct(key) !== undefined;
+  }
+
+  nearest(peer: Peer): Peer {
+    const found = this.get(peer);
+    return (found?.key !== undefined && isRelayed(found) ? this.#direct(found.key) : undefined) ?? peer;
+  }
+
+  /** The newest one. */
+  #direct(key: Bytes): Peer | undefined {
+    const found = [...this].findLast(
+      ([, link]) => link.isReady && link.key !== undefined && !isRelayed(link) && equalBytes(link.key, key),
+    );
+    return found?.[0];
+  }
+
+  /** All on which this key was proved. */
+  of(key: Bytes): Link[] {
+    return [...this.values()].filter((link) => link.key !== undefined && equalBytes(link.key, key));
   }
 
   /** Undefined if its other end proved nothing. */

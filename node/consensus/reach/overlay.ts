@@ -27,7 +27,7 @@ import { processName } from '../link/process-name.ts';
 import type { OverlaySocket } from '../link/quic-socket.ts';
 import { type OwnCircuit, type ProvenLink, Relaying } from '../relays/relaying.ts';
 import { Dialler, type Ending, LOOK_MILLIS, type Target } from './dialler.ts';
-import { admit, placeFor } from './inbound-places.ts';
+import { admit, placeFor, RELAYED } from './inbound-places.ts';
 import { OverlayIdentities, type Verdict } from './overlay-identities.ts';
 import {
   BARRED_FORGER_MILLIS,
@@ -43,7 +43,7 @@ import {
   STRANGER,
   STRANGERS,
 } from './overlay-limits.ts';
-import { accountOf, type Link, limitKeyOf, OverlayLinks, RELAYED } from './overlay-links.ts';
+import { accountByWay, accountOf, type Link, limitKeyOf, OverlayLinks } from './overlay-links.ts';
 import { type OverlayAddress, OverlayListeners } from './overlay-listeners.ts';
 import type { OverlayQuic } from './overlay-quic.ts';
 import { RegisteredRoutes } from './registered-routes.ts';
@@ -86,6 +86,8 @@ export class Overlay implements Transport {
   readonly #isNear: (address: string) => boolean;
   readonly #links = new OverlayLinks();
   readonly #barred = new BoundedMap<string, number>(MAX_BARRED);
+  /** Proven keys that broke a rule: a member may have any number of addresses. */
+  readonly #barredKeys = new BoundedMap<string, number>(MAX_KNOWN);
   readonly #connections = new BoundedMap<string, Bucket>(MAX_COUNTED);
   #newcomers: Bucket;
   /** Addresses of neighbours named by the operator: given directly, or resolved from names. */
@@ -184,6 +186,15 @@ export class Overlay implements Transport {
     return found === undefined ? this.limitKey(peer) : accountOf(found);
   }
 
+  accountByWay(peer: Peer): string {
+    const found = this.#links.get(peer);
+    return found === undefined ? this.limitKey(peer) : accountByWay(found);
+  }
+
+  nearest(peer: Peer): Peer {
+    return this.#links.nearest(peer);
+  }
+
   company(): readonly Companion[] {
     return this.#links.company();
   }
@@ -201,8 +212,12 @@ export class Overlay implements Transport {
   drop(peer: Peer, reason: string): void {
     const found = this.#links.get(peer);
     if (found === undefined) return;
-    this.#bar(found.address, BARRED_MILLIS);
+    const { key, address } = found;
+    this.#bar(address, BARRED_MILLIS);
     found.link.end(reason);
+    if (key === undefined || this.#isNear(address)) return;
+    this.#barredKeys.set(nameOf(key), this.#with.steady() + BARRED_MILLIS);
+    for (const other of this.#links.of(key)) other.link.end(reason);
   }
 
   async close(): Promise<void> {
@@ -352,6 +367,10 @@ export class Overlay implements Transport {
     }
     const [address, isNear] = [limitKeyOf(known.address), this.#isNear(known.address)];
     const key = verdict === 'true' ? (claim?.identity.publicKey ?? known.key) : undefined;
+    if (key !== undefined && (this.#barredKeys.get(nameOf(key)) ?? 0) > this.#with.steady()) {
+      known.link.end('it broke a rule a moment ago');
+      return false;
+    }
     // A key stays proven when its seat is lost; its place is a stranger's then.
     const member = key !== undefined && this.#identities.isMember(key) ? nameOf(key) : undefined;
     const places = this.#links.places(this.#isNear, peer);
@@ -405,9 +424,9 @@ export class Overlay implements Transport {
     known.link.countWith(this.#readingOf(known));
   }
 
-  /** What a neighbour that is known may send, on all its connections. */
+  /** What a neighbour that is known may send, on all its direct connections, and on all its circuits. */
   #readingOf(known: Link): ReadingAllowance {
-    const name = accountOf(known);
+    const name = accountByWay(known);
     const { bytes, messages } = this.#settings.limits ?? LINK_LIMITS;
     const allowance = this.#reading.use(name) ?? new ReadingAllowance(bytes, messages, this.#with.steady());
     this.#reading.set(name, allowance);

@@ -36,6 +36,10 @@ export interface Transport {
   limitKey(peer: Peer): string;
   /** A known neighbour's key for limits, the same on all its connections: the key that it proved, or its address. */
   accountOf(peer: Peer): string;
+  /** The same, and for all its circuits another one: a relay may bring at once what it held back. */
+  accountByWay(peer: Peer): string;
+  /** Where to send what is sent to one connection: in place of one through a relay, a direct one of the same member. */
+  nearest(peer: Peer): Peer;
   /**
    * Connected members, each once by its proven key, and undefined for each neighbour named by the operator that is
    * connected but proved nothing. Several connections of one node count once.

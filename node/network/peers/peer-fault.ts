@@ -42,7 +42,7 @@ export type AskCode = 'unanswered' | 'not_asked' | 'busy';
 
 export class AskError extends Error {
   override readonly name = 'AskError';
-  /** Passed between the threads. */
+  /** All that comes from the network's thread besides the text: the class does not. */
   readonly code: AskCode;
 
   constructor(code: AskCode, reason: string) {

@@ -31,9 +31,8 @@ const less = ({ tokens, atMillis }: Bucket, cost: number): Bucket => ({ tokens: 
 
 export class ServingBudget {
   readonly #steady: () => number;
-  /** Those at one address share. */
-  readonly #holders = new Map<PeerName, string>();
-  /** Kept when a peer disconnects: a reconnect does not reset it. */
+  /** Those at one address share. Both are kept when a peer disconnects: what it asked for may still be under way, and a reconnect does not reset it. */
+  readonly #holders = new BoundedMap<PeerName, string>(MAX_HOLDERS);
   readonly #used = new BoundedMap<string, Used>(MAX_HOLDERS);
 
   readonly #millis: FairShare;
@@ -50,12 +49,8 @@ export class ServingBudget {
     this.#holders.set(peer, ip === undefined || isLoopback(ip) ? peer : clientKey(ip));
   }
 
-  left(peer: PeerName): void {
-    this.#holders.delete(peer);
-  }
-
   #holderOf(peer: PeerName): string {
-    return this.#holders.get(peer) ?? peer;
+    return this.#holders.use(peer) ?? peer;
   }
 
   #of(holder: string, now: number): Used {

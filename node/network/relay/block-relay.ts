@@ -10,12 +10,13 @@ import { attempt, ProtocolError } from '../../../protocol/errors.ts';
 import { type Body, decodeBody, encodeBody } from '../../../protocol/ledger/body.ts';
 import { blockId, decodeHeader, HEADER_BYTES } from '../../../protocol/ledger/header.ts';
 import { transactionIdOfWire } from '../../../protocol/transactions/transaction.ts';
+import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import type { Submission } from '../../full-node.ts';
-import { isWindowOpen } from '../../ledger/registration.ts';
+import { isWindowOpen, nameOf } from '../../ledger/registration.ts';
 import { isSendersFault, WRONG_BODY } from '../../mining/candidate.ts';
 import type { ConsensusNode } from '../../node.ts';
 import { blame, type PeerAsking, PeerFault } from '../peers/peer-fault.ts';
-import { decodeBlocksAnswer } from '../sync/sync-messages.ts';
+import { type AnsweredBlock, decodeBlocksAnswer } from '../sync/sync-messages.ts';
 import type { Finding, PeerName, Topic } from '../thread/host-types.ts';
 import {
   decodeShortBlock,
@@ -36,6 +37,8 @@ const PER_PEER = 16;
  * the block first: then it is not to blame.
  */
 const CLOSING_CUTS = 8;
+/** Second blocks that can be delivered, of a mebibyte each at most: every one has cost its work. */
+const MAX_SECONDS = 32;
 
 export type BlockRelayDependencies = {
   readonly node: Pick<ConsensusNode, 'chain' | 'mempool' | 'submitBlock' | 'ledger' | 'on'>;
@@ -49,6 +52,8 @@ export class BlockRelay {
   readonly #short = new Map<string, Bytes>();
   readonly #unsubscribe: (() => void)[];
   readonly #judged = new Map<PeerName, number>();
+  /** Blocks with the body of another: handed on, and not in the store. */
+  readonly #seconds = new BoundedMap<string, AnsweredBlock>(MAX_SECONDS);
 
   constructor(dependencies: BlockRelayDependencies) {
     this.#with = dependencies;
@@ -59,6 +64,10 @@ export class BlockRelay {
       node.on('mempoolRemoved', ({ id }) => this.#short.delete(shortName(id))),
       node.on('block', ({ id, header }) => this.#announce(id, header)),
     ];
+  }
+
+  second(id: Bytes): AnsweredBlock | undefined {
+    return this.#seconds.get(nameOf(id));
   }
 
   get judged(): number {
@@ -121,13 +130,14 @@ export class BlockRelay {
     const { node, network } = this.#with;
     const transactions = await this.#transactions(peer, id, block.shortIds);
     const assembled = transactions && attempt(() => encodeBody({ ...block, transactions }));
-    let outcome = assembled?.ok ? await node.submitBlock(block.header, assembled.value, 'relayed') : undefined;
+    let body: Bytes | undefined = assembled?.ok ? assembled.value : undefined;
+    let outcome = body && (await node.submitBlock(block.header, body, 'relayed'));
     let isTrue = true;
     // Not the header's body: short identifiers collided, witnesses differ, or the miner announced its block wrongly.
     if (outcome === undefined || (outcome.status === 'refused' && WRONG_BODY.has(outcome.error.code))) {
       const fetched = await fetchBlock(peer, id, node, network);
-      outcome = fetched?.outcome;
-      isTrue = fetched !== undefined && equalBytes(encodeShortBlock(block.header, decodeBody(fetched.body)), data);
+      [outcome, body] = [fetched?.outcome, fetched?.body];
+      isTrue = body !== undefined && equalBytes(encodeShortBlock(block.header, decodeBody(body)), data);
     }
     if (outcome === undefined) {
       if (node.chain.block(id) !== undefined) return 'ignore';
@@ -136,7 +146,9 @@ export class BlockRelay {
       throw new PeerFault(peer, 'undelivered', 'it does not have the block that it announced');
     }
     // Everybody has to know of two blocks with one body: honest ones build on neither. Each of them cost its work.
-    if (outcome.status !== 'refused' || outcome.error.code === 'body_used')
+    const isSecond = outcome.status === 'refused' && outcome.error.code === 'body_used';
+    if (isSecond && body !== undefined) this.#seconds.set(nameOf(id), { header: block.header, body });
+    if (outcome.status !== 'refused' || isSecond)
       // A wrong announcement is not handed on: the next node would blame this one. It hears of the block by this node's own.
       return isTrue ? 'accept' : 'ignore';
     // Another peer may have the body that belongs to the header.

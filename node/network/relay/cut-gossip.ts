@@ -1,12 +1,13 @@
 /**
  * Announcements of final cuts: header and block identifiers, without the certificate, which is requested from a peer.
- * An announcement is relayed once this node has the cut itself, so only after a certificate proved it.
+ * An announcement is relayed once this node has the cut itself, so only after a certificate proved it. It is judged by
+ * comparing its bytes with that cut: anybody can make some up, and hashing their blocks takes as long as a signature.
  */
 import { type Bytes, concat, equalBytes } from '../../../protocol/bytes.ts';
-import { decodeProposedCut, type ProposedCut } from '../../../protocol/consensus/proposal.ts';
-import { ProtocolError } from '../../../protocol/errors.ts';
+import { ID_BYTES } from '../../../protocol/crypto/identifier.ts';
+import { attempt } from '../../../protocol/errors.ts';
+import { CUT_HEADER_BYTES, decodeCutHeader } from '../../../protocol/ledger/cut.ts';
 import type { FullNode } from '../../full-node.ts';
-import { nameOf } from '../../ledger/registration.ts';
 import type { Fault } from '../peers/peer-score.ts';
 import type { Finding, PeerName, Topic, Verdict } from '../thread/host-types.ts';
 
@@ -37,18 +38,19 @@ export class CutGossip {
   readonly #waiting = new Set<{
     readonly peer: PeerName;
     readonly height: number;
-    readonly name: string;
+    readonly data: Bytes;
     settle(): void;
   }>();
 
   constructor(dependencies: CutGossipDependencies) {
     this.#with = dependencies;
-    this.#unsubscribe = dependencies.node.on('cut', ({ header, cutId, headerBytes, registered }) => {
+    this.#unsubscribe = dependencies.node.on('cut', ({ header, headerBytes, registered }) => {
       const waiting = [...this.#waiting];
       for (const announced of waiting) if (announced.height <= header.height) announced.settle();
+      const content = concat(headerBytes, ...registered.map(({ id }) => id));
       // One that came as an announcement is relayed as such.
-      if (waiting.some(({ name }) => name === nameOf(cutId)) || !dependencies.isSynced()) return;
-      dependencies.publish('cuts', concat(headerBytes, ...registered.map(({ id }) => id)));
+      if (waiting.some(({ data }) => equalBytes(data, content)) || !dependencies.isSynced()) return;
+      dependencies.publish('cuts', content);
     });
   }
 
@@ -58,44 +60,49 @@ export class CutGossip {
   }
 
   async judge(peer: PeerName, data: Bytes): Promise<Finding> {
-    let cut: ProposedCut;
-    try {
-      cut = decodeProposedCut(data);
-    } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error;
-      this.#with.fault(peer, 'malformed', error.message);
-      return 'reject';
-    }
-    const { height } = cut.header;
+    const read = attempt(() => decodeCutHeader(data.subarray(0, CUT_HEADER_BYTES)));
+    // A later release makes such cuts: the sync finds out whether they are final.
+    if (!read.ok && read.error.code === 'unsupported_version') return 'ignore';
+    if (!read.ok || data.length !== CUT_HEADER_BYTES + read.value.blockCount * ID_BYTES)
+      return this.#malformed(peer, 'an announcement that is no cut');
+    const { height } = read.value;
     const head = this.#with.node.chain.head().height;
-    if (height <= head) return this.#compare(peer, cut);
+    if (height + OLD_CUTS < head) return 'ignore';
+    if (height <= head) return this.#compare(peer, height, data);
     this.#with.heard(peer, height);
     if (height > head + NEAR_CUTS) return 'ignore';
     const own = [...this.#waiting].filter((announced) => announced.peer === peer);
     if (own.length >= PER_PEER) return 'undelivered';
-    await this.#arrival(peer, height, nameOf(cut.cutId));
-    return height <= this.#with.node.chain.head().height ? this.#compare(peer, cut) : 'ignore';
+    await this.#arrival(peer, height, data);
+    return height <= this.#with.node.chain.head().height ? this.#compare(peer, height, data) : 'ignore';
   }
 
-  #compare(peer: PeerName, { header: { height }, cutId }: ProposedCut): Verdict {
+  #malformed(peer: PeerName, reason: string): Verdict {
+    this.#with.fault(peer, 'malformed', reason);
+    return 'reject';
+  }
+
+  #compare(peer: PeerName, height: number, data: Bytes): Verdict {
     const { chain } = this.#with.node;
     const own = chain.cut(height);
     if (own === undefined) return 'ignore';
-    if (!equalBytes(own.cutId, cutId)) {
+    if (!equalBytes(own.headerBytes, data.subarray(0, CUT_HEADER_BYTES))) {
       // No honest peer relays a cut without a certificate.
       this.#with.fault(peer, 'false_proof', `another cut ${height}`);
       return 'reject';
     }
+    if (!equalBytes(concat(own.headerBytes, ...own.blockIds), data))
+      return this.#malformed(peer, `other blocks than those of cut ${height}`);
     this.#with.proved(peer, height);
     return height + OLD_CUTS >= chain.head().height ? 'accept' : 'ignore';
   }
 
-  #arrival(peer: PeerName, height: number, name: string): Promise<void> {
+  #arrival(peer: PeerName, height: number, data: Bytes): Promise<void> {
     return new Promise((resolve) => {
       const announced = {
         peer,
         height,
-        name,
+        data,
         settle: () => {
           clearTimeout(timer);
           this.#waiting.delete(announced);

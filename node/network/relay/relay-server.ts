@@ -3,12 +3,14 @@
 import type { Bytes } from '../../../protocol/bytes.ts';
 import { decodeBody } from '../../../protocol/ledger/body.ts';
 import type { FullNode } from '../../full-node.ts';
-import { ANSWER_BYTES, encodeBlocksAnswer } from '../sync/sync-messages.ts';
+import { ANSWER_BYTES, type AnsweredBlock, encodeBlocksAnswer } from '../sync/sync-messages.ts';
 import { encodeWaiting, encodeWires, MAX_WAITING, type RelayQuestion } from './relay-messages.ts';
 
+/** `handedOn`: a block that was announced to peers and is not in the store. */
 export function answerRelay(
   { chain, mempool }: Pick<FullNode, 'chain' | 'mempool'>,
   question: RelayQuestion,
+  handedOn: (id: Bytes) => AnsweredBlock | undefined,
 ): Uint8Array {
   if (question.type === 'transactions')
     return encodeWires(withinAnswer(question.ids.map((id) => mempool.get(id)?.wire)));
@@ -17,12 +19,10 @@ export function answerRelay(
       transactions: idsOf(mempool.list(), MAX_WAITING.transactions),
       blocks: idsOf(chain.waitingBlocks(), MAX_WAITING.blocks),
     });
-  const body = chain.blockBody(question.block);
-  if (question.type === 'block') {
-    const header = chain.block(question.block)?.header;
-    return encodeBlocksAnswer([header && body && { header, body }]);
-  }
-  const carried = body === undefined ? [] : decodeBody(body).transactions;
+  const [header, body] = [chain.block(question.block)?.header, chain.blockBody(question.block)];
+  const block = header && body ? { header, body } : handedOn(question.block);
+  if (question.type === 'block') return encodeBlocksAnswer([block]);
+  const carried = block === undefined ? [] : decodeBody(block.body).transactions;
   return encodeWires(withinAnswer(question.indexes.map((index) => carried[index])));
 }
 

@@ -34,6 +34,8 @@ const CHECK_AGAIN_MILLIS = 50;
 const GATHER_MILLIS = 50;
 /** Half as many identifiers as a neighbour looks up, so that a link that stalls and recovers does not exceed its limit. */
 const MILLIS_PER_ID = 2_000 / LOOKED_UP.perSecond;
+/** What expires within so many cuts is not announced: it may be gone when a neighbour asks for it, which would blame this node. Anybody can make such transactions, and they cost nothing. */
+const LASTING_CUTS = 8;
 /** Identifiers that wait to be announced. What is pushed out is found by peers that ask what waits. */
 const MAX_GATHERED = 16_384;
 /**
@@ -84,14 +86,17 @@ export class TransactionRelay {
     this.#checked = new FairShare(CHECKED_OF_ALL, dependencies.steady());
     const { network } = dependencies;
     this.#wants = new TransactionWants({
+      steady: dependencies.steady,
       ask: (peer, question) => network.ask(peer, 'relay', question),
-      allowed: (peer, bytes) => this.#allowed(peer, bytes),
+      allowed: (peer, bytes, isOver) => this.#allowed(peer, bytes, isOver),
       take: (peer, wire) => this.#take(peer, wire),
       missed: (peer, ids) => this.#settleLater(peer, ids),
       failed: (peer, error) => blame(network, peer, error),
-      isHere: (id) => this.#isHere(id),
+      isHere: (peer, id) => this.#mayRead(peer, 1) && this.#isHere(id),
     });
-    this.#unsubscribe = dependencies.node.on('mempoolAdded', ({ id }) => {
+    const { chain } = dependencies.node;
+    this.#unsubscribe = dependencies.node.on('mempoolAdded', ({ id, body }) => {
+      if (body.validUntilHeight < chain.head().height + LASTING_CUTS) return;
       this.#gathered.set(nameOf(id), id);
       if (this.#timer === undefined) this.#announce();
     });
@@ -111,7 +116,7 @@ export class TransactionRelay {
     for (const [name, id] of this.#gathered) {
       if (ids.length >= MAX_TRANSACTIONS) break;
       this.#gathered.delete(name);
-      ids.push(id);
+      if (this.#with.node.mempool.get(id) !== undefined) ids.push(id);
     }
     if (ids.length === 0) return;
     this.#with.network.publish('transactions', encodeBatch(randomBytes(SALT_BYTES), ids));
@@ -136,7 +141,7 @@ export class TransactionRelay {
     const absent = ids.filter((id) => this.#with.node.mempool.get(id) === undefined);
     const unknown = absent.filter((id) => !this.#wants.has(id)).length;
     // Others use the store now: the next announcer may bring it.
-    if (unknown > 0 && !this.#read.take(peer, this.#with.steady(), unknown)) return 'undelivered';
+    if (unknown > 0 && !this.#mayRead(peer, unknown)) return 'undelivered';
     const lacking = absent.filter((id) => this.#wants.has(id) || !this.#isHere(id));
     if (lacking.length === 0) return 'ignore';
     const came = await this.#wants.want(peer, lacking);
@@ -160,14 +165,18 @@ export class TransactionRelay {
     this.#settling.add(timer);
   }
 
+  #mayRead(peer: PeerName, ids: number): boolean {
+    return this.#read.take(peer, this.#with.steady(), ids);
+  }
+
   #isHere(id: Bytes): boolean {
     const { mempool, chain } = this.#with.node;
     return mempool.get(id) !== undefined || chain.transactionStatus(id)?.final === true;
   }
 
   /** The peer is not asked for more meanwhile. */
-  async #allowed(peer: PeerName, bytes: () => number): Promise<void> {
-    while (!this.#closed && !this.#checked.take(peer, this.#with.steady(), bytes() / KIBIBYTE))
+  async #allowed(peer: PeerName, bytes: number, isOver: () => boolean): Promise<void> {
+    while (!this.#closed && !isOver() && !this.#checked.take(peer, this.#with.steady(), bytes / KIBIBYTE))
       await new Promise((resolve) => setTimeout(resolve, CHECK_AGAIN_MILLIS).unref());
   }
 

@@ -1,7 +1,8 @@
 /**
  * Announced transactions that this node lacks. All announcers are remembered; a transaction is requested from one of
- * them, batched with others, and from the next if it does not arrive soon. One that no peer has is dropped. Only
- * who is asked at once has to have it: the others are asked late, and a cut or a conflict may have taken it meanwhile.
+ * them, batched with others, and if it does not arrive soon from more and more of the others. One that no peer has is
+ * dropped. Only who is asked at once has to have it: the others are asked late, and a cut or a conflict may have taken
+ * it meanwhile.
  */
 import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
 import { ProtocolError } from '../../../protocol/errors.ts';
@@ -15,24 +16,30 @@ import { decodeWires, encodeRelayQuestion, MAX_TRANSACTIONS } from './relay-mess
 const PER_PEER = 2;
 /** Transactions wanted from one peer. */
 const MAX_WANTED = 4_096;
-const MAX_SOURCES = 8;
+/** More than a node has peers by default. */
+const MAX_SOURCES = 64;
+/** Announcers of a slow transaction that are asked at one time, and at first. */
+const [MAX_AT_ONCE, FIRST_AT_ONCE] = [8, 2];
 /** How often a transaction that did not fit into an answer is requested again. */
 const TRIES = 8;
 const HASTE_MILLIS = 1_500;
+/** Who is asked within this time is asked at once. */
+const AT_ONCE_MILLIS = 500;
 
 /** The result: it was delivered, whatever the mempool says to it; refused as a peer's fault; or not delivered. */
 export type Came = 'here' | 'bad' | 'nobody';
 
 export type TransactionWantsDependencies = {
   ask(peer: PeerName, question: Uint8Array): Promise<Uint8Array>;
-  /** Resolves when so many bytes of the peer may be checked; they may become fewer meanwhile. */
-  allowed(peer: PeerName, bytes: () => number): Promise<void>;
+  /** Resolves when so many bytes of the peer may be checked, or need not be any more. */
+  allowed(peer: PeerName, bytes: number, isOver: () => boolean): Promise<void>;
   take(peer: PeerName, wire: Bytes): Promise<Exclude<Came, 'nobody'>>;
+  steady(): number;
   /** The peer announced these first, was asked at once, and did not deliver them. */
   missed(peer: PeerName, ids: readonly Bytes[]): void;
   failed(peer: PeerName, error: unknown): void;
-  /** It came by another way, or a cut took it. */
-  isHere(id: Bytes): boolean;
+  /** It came by another way, or a cut took it, as far as may be looked up for this announcer. */
+  isHere(peer: PeerName, id: Bytes): boolean;
 };
 
 type Wanted = {
@@ -43,15 +50,17 @@ type Wanted = {
   /** Queued requests, and unanswered ones. */
   pending: number;
   tries: number;
-  /** The peer that was asked is slow: the next announcer is asked as soon as it is known. */
+  /** The peers that were asked are slow: the next announcer is asked as soon as it is known. */
   isLate: boolean;
+  /** How many announcers are asked the next time. */
+  width: number;
   isBad: boolean;
   came: Came | undefined;
   readonly over: PromiseWithResolvers<Came>;
 };
 
-/** `isOwed`: the peer is asked because it announced it, and not because another one did not deliver. */
-type Turn = { readonly wanted: Wanted; readonly isOwed: boolean };
+/** `owedUntil`: who announced it has it if it is asked until then. One that is asked because another did not deliver owes nothing. */
+type Turn = { readonly wanted: Wanted; readonly owedUntil: number };
 
 type Line = { readonly queue: Turn[]; asking: number };
 
@@ -80,13 +89,11 @@ export class TransactionWants {
    */
   async want(peer: PeerName, ids: readonly Bytes[]): Promise<readonly Came[] | undefined> {
     if (this.#closed || (this.#lines.get(peer)?.queue.length ?? 0) + ids.length > MAX_WANTED) return undefined;
+    const fresh = new Set(ids.filter((id) => !this.has(id)));
     const all = ids.map((id) => this.#note(peer, id));
     this.#pump(peer);
     const hurry = setInterval(() => {
-      for (const wanted of all) {
-        wanted.isLate = true;
-        this.#passOn(wanted);
-      }
+      for (const wanted of all) if (fresh.has(wanted.id)) this.#hurry(wanted);
     }, HASTE_MILLIS);
     hurry.unref();
     const came = await Promise.all(all.map(({ over }) => over.promise));
@@ -107,14 +114,14 @@ export class TransactionWants {
       if (!found.known.has(peer) && found.known.size < MAX_SOURCES) {
         found.known.add(peer);
         found.sources.push(peer);
-        if (found.isLate) this.#passOn(found);
+        if (found.isLate && found.pending < MAX_AT_ONCE) this.#passOn(found);
       }
       return found;
     }
-    const state = { pending: 0, tries: 0, isLate: false, isBad: false, came: undefined };
+    const state = { pending: 0, tries: 0, isLate: false, width: FIRST_AT_ONCE, isBad: false, came: undefined };
     const wanted: Wanted = { id, sources: [], known: new Set([peer]), ...state, over: Promise.withResolvers() };
     this.#wanted.set(name, wanted);
-    this.#queue(peer, { wanted, isOwed: true });
+    this.#queue(peer, { wanted, owedUntil: this.#with.steady() + AT_ONCE_MILLIS });
     return wanted;
   }
 
@@ -134,6 +141,7 @@ export class TransactionWants {
 
   async #askFor(peer: PeerName, line: Line, asked: readonly Turn[]): Promise<void> {
     line.asking++;
+    const askedAt = this.#with.steady();
     let hasMore = false;
     try {
       const ids = asked.map(({ wanted }) => wanted.id);
@@ -143,7 +151,7 @@ export class TransactionWants {
       // Transactions that did not fit into the answer are requested again.
       hasMore = missing.length < asked.length && answer.length > ANSWER_BYTES - MAX_TRANSACTION_BYTES;
       await this.#receive(peer, asked, wires);
-      const owed = hasMore ? [] : missing.filter(({ isOwed }) => isOwed);
+      const owed = hasMore ? [] : missing.filter(({ owedUntil }) => askedAt <= owedUntil);
       if (owed.length > 0)
         this.#with.missed(
           peer,
@@ -167,20 +175,32 @@ export class TransactionWants {
     for (const [i, wire] of wires.entries())
       if (wire !== undefined && !equalBytes(transactionIdOfWire(wire), (asked[i] as Turn).wanted.id))
         throw new ProtocolError('not_canonical', 'another transaction');
-    const isLacking = (_: unknown, i: number) => (asked[i] as Turn).wanted.came === undefined;
-    await this.#with.allowed(peer, () =>
-      wires.filter(isLacking).reduce((bytes, wire) => bytes + (wire?.length ?? 0), 0),
-    );
-    await Promise.all(
-      wires.map(async (wire, i) => {
-        const { wanted } = asked[i] as Turn;
-        if (wire === undefined || wanted.came !== undefined) return;
-        const came = await this.#with.take(peer, wire);
-        // The identifier does not cover witnesses: another peer may have valid ones.
-        if (came === 'bad') wanted.isBad = true;
-        else this.#end(wanted, came);
-      }),
-    );
+    const taking: Promise<void>[] = [];
+    for (const [i, wire] of wires.entries()) {
+      const { wanted } = asked[i] as Turn;
+      const isOver = () => wanted.came !== undefined;
+      if (wire === undefined || isOver()) continue;
+      // Each alone: others that bring little at once would leave no room for all together.
+      await this.#with.allowed(peer, wire.length, isOver);
+      const taken = this.#take(peer, wanted, wire);
+      taken.catch(() => undefined);
+      taking.push(taken);
+    }
+    await Promise.all(taking);
+  }
+
+  async #take(peer: PeerName, wanted: Wanted, wire: Bytes): Promise<void> {
+    if (wanted.came !== undefined) return;
+    const came = await this.#with.take(peer, wire);
+    // The identifier does not cover witnesses: another peer may have valid ones.
+    if (came === 'bad') wanted.isBad = true;
+    else this.#end(wanted, came);
+  }
+
+  #hurry(wanted: Wanted): void {
+    wanted.isLate = true;
+    for (let i = 0; i < wanted.width; i++) this.#passOn(wanted);
+    wanted.width = Math.min(MAX_AT_ONCE, 2 * wanted.width);
   }
 
   /** Moves on to the next announcer, unless it is here by now; gives up when all were asked. */
@@ -188,11 +208,11 @@ export class TransactionWants {
     if (wanted.came !== undefined) return;
     const next = wanted.sources.shift();
     if (next !== undefined) {
-      if (this.#with.isHere(wanted.id)) {
+      if (this.#with.isHere(next, wanted.id)) {
         this.#end(wanted, 'here');
         return;
       }
-      this.#queue(next, { wanted, isOwed: false });
+      this.#queue(next, { wanted, owedUntil: Number.NEGATIVE_INFINITY });
       this.#pump(next);
     } else if (wanted.pending === 0) this.#end(wanted, wanted.isBad ? 'bad' : 'nobody');
   }

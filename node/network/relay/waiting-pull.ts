@@ -16,6 +16,8 @@ import { TRANSACTION_FAULTS } from './transaction-relay.ts';
 const LOOK_MILLIS = 1_000;
 /** Peers asked concurrently: a slow one delays only itself. */
 const AT_ONCE = 4;
+/** Of those, peers that came: strangers may come again and again and be slow, and others that this node chose have what waits. */
+const CAME_AT_ONCE = 2;
 /** After this time the rest is left to other peers. */
 const PULL_MILLIS = 30_000;
 /** Blocks that a peer announced but did not have. A cut may have taken a few. */
@@ -34,7 +36,7 @@ type Known = { readonly isOutbound: boolean; askedAtHeight: number };
 export class WaitingPull {
   readonly #with: WaitingPullDependencies;
   readonly #peers = new Map<PeerName, Known>();
-  readonly #busy = new Set<PeerName>();
+  readonly #busy = new Map<PeerName, Known>();
   readonly #timer: NodeJS.Timeout;
   #height = -1;
   #turns = 0;
@@ -81,12 +83,17 @@ export class WaitingPull {
 
   #start(peer: PeerName): void {
     const known = this.#peers.get(peer);
-    if (known === undefined || this.#busy.has(peer) || this.#busy.size >= AT_ONCE) return;
+    if (known === undefined || this.#busy.has(peer) || !this.#hasPlace(known)) return;
     known.askedAtHeight = this.#with.node.chain.head().height;
-    this.#busy.add(peer);
+    this.#busy.set(peer, known);
     this.#pull(peer, this.#with.steady() + PULL_MILLIS)
       .catch((error) => blame(this.#with.network, peer, error))
       .finally(() => this.#busy.delete(peer));
+  }
+
+  #hasPlace({ isOutbound }: Known): boolean {
+    const came = [...this.#busy.values()].filter((busy) => !busy.isOutbound).length;
+    return this.#busy.size < AT_ONCE && (isOutbound || came < CAME_AT_ONCE);
   }
 
   async #pull(peer: PeerName, end: number): Promise<void> {

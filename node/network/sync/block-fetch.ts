@@ -7,7 +7,7 @@
 import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
 import { blockId } from '../../../protocol/ledger/header.ts';
 import { nameOf } from '../../ledger/registration.ts';
-import { AskError, faultOf, PeerFault } from '../peers/peer-fault.ts';
+import { faultOf, PeerFault } from '../peers/peer-fault.ts';
 import type { PeerName } from '../thread/host-types.ts';
 import type { AskOrder } from './ask-order.ts';
 import { HASTE_MILLIS, Search } from './search.ts';
@@ -252,7 +252,7 @@ export class BlockFetch {
   #fault(peer: PeerName, error: unknown): void {
     const fault = faultOf(error);
     // One that is busy or did not answer may have them.
-    if (fault === undefined ? !(error instanceof AskError) : fault !== 'unanswered') this.#excluded.add(peer);
+    if (fault !== undefined && fault !== 'unanswered') this.#excluded.add(peer);
     this.#with.blame(error, peer);
   }
 

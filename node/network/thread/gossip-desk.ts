@@ -131,10 +131,7 @@ export class GossipDesk {
     if (topic === undefined || data === undefined) return;
     // The library does not relay it any more; peers that connect or ask for waiting items get it.
     this.#lapsed.delete(key);
-    this.#with.judge(peer, topic, data).then(
-      (finding) => finding === 'undelivered' && this.#lapsed.set(key, topic),
-      () => undefined,
-    );
+    void this.judge(peer, topic, key, data);
   }
 
   #later(open: Open, millis: number, run: () => void): void {

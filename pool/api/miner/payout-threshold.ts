@@ -5,7 +5,7 @@ import { ProtocolError } from '../../../protocol/errors.ts';
 import type { NetworkName } from '../../../protocol/network.ts';
 import type { AddressProof, AddressProofRequest } from '../../../protocol/transactions/address-proof.ts';
 import type { Sql } from '../../database/connect.ts';
-import { noteEarlier } from '../../payout/earlier-minimums.ts';
+import { endMillis, type LedgerDate, noteEarlier } from '../../payout/earlier-minimums.ts';
 import { ApiRefusal } from '../api-error.ts';
 import type { Account } from './miner-view.ts';
 import { type Change, madeAlready, SignedChange } from './signed-change.ts';
@@ -25,12 +25,15 @@ export class PayoutThreshold {
   readonly #options: PayoutThresholdOptions;
   readonly #sql: Sql;
   readonly #signed: SignedChange;
-  readonly #now: () => number;
+  readonly #endMillis: () => number;
 
-  constructor(options: PayoutThresholdOptions, dependencies: { sql: Sql; now: () => number }) {
+  constructor(
+    options: PayoutThresholdOptions,
+    dependencies: { sql: Sql; now: () => number; chain: () => LedgerDate | undefined },
+  ) {
     this.#options = options;
     this.#sql = dependencies.sql;
-    this.#now = dependencies.now;
+    this.#endMillis = () => endMillis(dependencies.now(), dependencies.chain());
     this.#signed = new SignedChange(options.network, dependencies);
   }
 
@@ -73,7 +76,7 @@ export class PayoutThreshold {
       await transaction`update accounts set payout_min = ${threshold}, payout_min_millis = ${request.created_millis}
         where id = ${account.id}`;
       const atoms = before.atoms ?? this.#options.least;
-      if (atoms > threshold) await noteEarlier(transaction, account.id, { atoms, untilMillis: this.#now() });
+      if (atoms > threshold) await noteEarlier(transaction, account.id, { atoms, untilMillis: this.#endMillis() });
     });
     return { address: account.address, payout_min_atoms: String(threshold) };
   }

@@ -12,6 +12,7 @@ import type { Sql } from '../../database/connect.ts';
 import type { Edits } from '../../edits/edits.ts';
 import { type Suspect, suspects } from '../../luck/luck-figures.ts';
 import { LINE } from '../../luck/withholding.ts';
+import type { LedgerDate } from '../../payout/earlier-minimums.ts';
 import { payoutsHeld, refusedAccounts } from '../../payout/payout-hold.ts';
 import type { PayoutWallet } from '../../payout/payout-wallet.ts';
 import type { SharedState } from '../../shared/shared-state.ts';
@@ -33,6 +34,7 @@ export type OperatorDependencies = {
   readonly shared: SharedState;
   readonly edits: Edits;
   readonly now: () => number;
+  readonly chain: () => LedgerDate | undefined;
   /** The options of this instance, without secrets. */
   readonly config: Readonly<Record<string, unknown>>;
   readonly wallet: PayoutWallet;
@@ -47,7 +49,7 @@ const SEARCHED =
 const MAX_BAN_MINUTES = 365 * 24 * 60;
 
 export function operatorRoutes(dependencies: OperatorDependencies): Route[] {
-  const { sql, shared, edits, now, config, wallet, isAccountant, network, connections } = dependencies;
+  const { sql, shared, edits, now, chain, config, wallet, isAccountant, network, connections } = dependencies;
   const note = (request: FastifyRequest, action: string, details: Record<string, unknown>) =>
     sql`insert into operator_log (actor, action, details) values (${request.ip}, ${action}, ${sql.json(details as never)})`;
   const status = async (): Promise<o.OperatorStatus> => {
@@ -172,6 +174,7 @@ export function operatorRoutes(dependencies: OperatorDependencies): Route[] {
       sql,
       wallet,
       note,
+      chain,
       resumed: (request) => edits.change('pause_note', null, editorOf(request)),
     }),
     operator({

@@ -1,5 +1,6 @@
 /** The operator's switches of the payout loop, which reads both before it reserves anything: one stops new payouts, the other begins a round now. */
 import type { Sql } from '../../database/connect.ts';
+import type { LedgerDate } from '../../payout/earlier-minimums.ts';
 
 const SETTING = 'payouts_paused';
 const RESUMED = 'payouts_resumed_millis';
@@ -15,9 +16,11 @@ export async function payoutsResumed(sql: Sql): Promise<number | null> {
   return row === undefined ? null : Number(row.value);
 }
 
-export async function pausePayouts(sql: Sql, isPaused: boolean): Promise<void> {
+/** A pause ends at the later of the database's time and the ledger's: checkers compare it with the ledger's. */
+export async function pausePayouts(sql: Sql, isPaused: boolean, ledger?: LedgerDate): Promise<void> {
   if (!isPaused && (await payoutsPaused(sql)))
-    await sql`insert into settings values (${RESUMED}, (extract(epoch from now()) * 1000)::bigint::text)
+    await sql`insert into settings values (${RESUMED}, greatest((extract(epoch from now()) * 1000)::bigint,
+      ${ledger?.newestMillis ?? 0}::bigint)::text)
       on conflict (name) do update set value = excluded.value`;
   await sql`insert into settings values (${SETTING}, ${String(isPaused)})
     on conflict (name) do update set value = excluded.value`;

@@ -6,6 +6,7 @@ import type { FastifyRequest } from 'fastify';
 import { object, text } from '../../../protocol/api/schema.ts';
 import { API_VERSION, identifier } from '../../../protocol/api/values.ts';
 import type { Sql } from '../../database/connect.ts';
+import type { LedgerDate } from '../../payout/earlier-minimums.ts';
 import { markSubmitted, markVoid, type OpenPayout, openPayouts } from '../../payout/payout-states.ts';
 import { type PayoutWallet, samePayment } from '../../payout/payout-wallet.ts';
 import { ApiRefusal } from '../api-error.ts';
@@ -20,6 +21,7 @@ export type PayoutRoutesDependencies = {
   readonly wallet: PayoutWallet;
   /** Writes what an operator did into the books. */
   readonly note: (request: FastifyRequest, action: string, details: Record<string, unknown>) => Promise<unknown>;
+  readonly chain: () => LedgerDate | undefined;
   /** Payouts resume: clears the notice about the pause. */
   readonly resumed?: (request: FastifyRequest) => Promise<unknown>;
 };
@@ -36,7 +38,7 @@ const ofPayout = object({
   id: text({ pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$', description: 'id of the payout' }),
 });
 
-export function payoutRoutes({ sql, wallet, note, resumed }: PayoutRoutesDependencies): Route[] {
+export function payoutRoutes({ sql, wallet, note, chain, resumed }: PayoutRoutesDependencies): Route[] {
   const payoutFor = async ({ id }: { readonly id: string }, action: PayoutAction): Promise<OpenPayout> => {
     const payout = (await openPayouts(sql)).find((one) => one.id === id);
     if (payout === undefined) throw new ApiRefusal('not_found', 'there is no open payout of this id');
@@ -77,7 +79,7 @@ export function payoutRoutes({ sql, wallet, note, resumed }: PayoutRoutesDepende
         answer: o.pause,
         handle: async (_input, { request }) => {
           await note(request, isPaused ? 'payouts_pause' : 'payouts_resume', {});
-          await pausePayouts(sql, isPaused);
+          await pausePayouts(sql, isPaused, chain());
           if (!isPaused) await resumed?.(request);
           return { api_version: API_VERSION, payouts_paused: isPaused };
         },

@@ -5,6 +5,7 @@
 import type { Sql } from '../../database/connect.ts';
 import type { FeeChange, TermsNow } from '../../edits/edits.ts';
 import { SERVICES } from '../../journal/journal-record.ts';
+import type { LedgerDate } from '../../payout/earlier-minimums.ts';
 import type { RateBoard, Rates } from '../../stats/rates.ts';
 import type { PoolDocument, RatesDocument, ServiceDocument } from '../documents.ts';
 import { payoutsPaused, payoutsResumed } from '../operator/payout-pause.ts';
@@ -21,7 +22,7 @@ export type PoolTerms = {
   readonly sliceCuts: number;
 };
 
-export type ChainView = {
+export type ChainView = LedgerDate & {
   readonly height: number;
   readonly targetWork: bigint;
   readonly hashesPerSecond: bigint;

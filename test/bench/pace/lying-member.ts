@@ -54,6 +54,8 @@ export class LyingMember {
       known: () => transport.known(),
       limitKey: (peer) => transport.limitKey(peer),
       accountOf: (peer) => transport.accountOf(peer),
+      accountByWay: (peer) => transport.accountByWay(peer),
+      nearest: (peer) => transport.nearest(peer),
       company: () => transport.company(),
       proven: (peer) => transport.proven(peer),
       send: (peer, bytes) => this.send(peer, this.says(bytes, peer)),

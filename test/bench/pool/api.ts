@@ -130,6 +130,7 @@ async function serve(sql: Sql) {
         rateMillis: 240_000,
         synced: true,
         atMillis: Date.now(),
+        newestMillis: 0,
       }),
       connect: () => ({ api_version: 1, services: [], downloads: [] }),
       connections: async () => ({ all: 0, found: 0, rows: [] }),

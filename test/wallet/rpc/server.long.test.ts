@@ -1,7 +1,7 @@
 /** The daemon's listener: token, limits, malformed requests, events over the WebSocket, TLS in front. */
-import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { TrustedProxies } from '../../../runtime/clients/client-address.ts';
@@ -186,7 +186,7 @@ test('the token file is made once, private, and refused when others can read it'
   chmodSync(path, 0o600);
   writeFileSync(path, 'short\n');
   expect(() => readToken(path)).toThrow(expect.objectContaining({ code: 'token_damaged' }));
-  expect(existsSync(`${path}.${process.pid}.tmp`)).toBe(false);
+  expect(readdirSync(dirname(path))).toEqual(['wallet.json.token']);
 });
 
 test('events reach those who subscribed, and binary frames end a socket', async () => {
