@@ -295,7 +295,7 @@ const start = command(
       const isNew = await up;
       void watch(stack, url(ports.web), isNew, signal);
       const { part, lastWords } = await stack.firstEnd();
-      throw new PartFailed(`${part.name} ended by itself: ${lastWords || 'see its log'}`);
+      throw new PartFailed(`${part.name} ended by itself: ${lastWords || `see its log in ${files(data).logs}`}`);
     };
     watched().catch((error: unknown) => {
       if (signal.aborted) return;

@@ -36,6 +36,8 @@ export const rate = (perSecond: number): string => {
   return `${value.toFixed(unit === 0 ? 0 : 1)} ${units[unit]}`;
 };
 
+const minersText = (miners: number): string => `${miners} ${miners === 1 ? 'miner' : 'miners'}`;
+
 /** `before` is undefined at the first look of a start that goes on where an earlier one ended: nothing is first then. */
 export function newsOf(before: PoolFigures | undefined, now: PoolFigures): string[] {
   if (before === undefined) return [`goes on from an earlier start: ${summary(now)}`];
@@ -45,9 +47,9 @@ export function newsOf(before: PoolFigures | undefined, now: PoolFigures): strin
   if (before.blocksPaid === 0 && now.blocksPaid > 0) lines.push('first reward paid by the chain');
   // The sum is reported when the books have it, shortly after the payout's own state.
   if (before.paidAtoms === 0n && now.paidAtoms > 0n) lines.push(`first payout final, ${coins(now.paidAtoms)} coins`);
-  if (now.miners < before.miners) lines.push(`${now.miners} miners connected, ${before.miners} before`);
+  if (now.miners < before.miners) lines.push(`${minersText(now.miners)} connected, ${before.miners} before`);
   return lines;
 }
 
 export const summary = (now: PoolFigures): string =>
-  `${rate(now.hashRate)}, ${now.miners} ${now.miners === 1 ? 'miner' : 'miners'}, ${now.shares} shares, ${now.blocksFound} blocks found, ${now.blocksPaid} paid, ${now.payoutsFinal} payouts, ${coins(now.paidAtoms)} coins`;
+  `${rate(now.hashRate)}, ${minersText(now.miners)}, ${now.shares} shares, ${now.blocksFound} blocks found, ${now.blocksPaid} paid, ${now.payoutsFinal} payouts, ${coins(now.paidAtoms)} coins`;

@@ -58,6 +58,7 @@ export const files = (data: string) => ({
   poolWallet: join(data, 'pool-wallet.json'),
   minerWallet: join(data, 'miner-wallet.json'),
   pool: join(data, 'pool'),
+  bridge: join(data, 'bridge'),
   proxy: join(data, 'proxy'),
   miner: join(data, 'miner'),
   logs: join(data, 'logs'),
@@ -197,6 +198,7 @@ export function poolPart(data: string, ports: Ports, pace: Pace): Part {
 }
 
 export function bridgePart(data: string, ports: Ports): Part {
+  const chain = ['--network', 'development', '--node', url(ports.mining)];
   const listeners = [
     '--listen',
     at(ports.bridge),
@@ -210,7 +212,7 @@ export function bridgePart(data: string, ports: Ports): Part {
   return {
     name: 'bridge',
     program: 'svc-bridge',
-    words: ['--network', 'development', '--node', url(ports.mining), ...listeners, ...logTo(data, 'bridge')],
+    words: [...chain, ...listeners, '--data-dir', files(data).bridge, ...logTo(data, 'bridge')],
     ready: `${url(ports.bridgeStats)}/v1/stats`,
     where: `stratum ${at(ports.bridge)}`,
   };

@@ -64,7 +64,7 @@ test('every page while there is nothing to show', async () => {
   expect(complaints.filter((line) => !/503/.test(line))).toEqual([]);
 });
 
-test('nothing mines before consent; then there is one connection, and its shares are accepted and shown', async () => {
+test('nothing mines before consent; then there is one connection, and its shares are accepted and shown, with the rate that they are worth', async () => {
   const { pool, url } = await setUp();
   const { page, complaints } = await open(url);
   const sockets: string[] = [];
@@ -81,6 +81,9 @@ test('nothing mines before consent; then there is one connection, and its shares
   await expect.poll(() => accepted(page)).toBeGreaterThan(2);
   expect([sockets.length, pool.connections]).toEqual([1, 1]);
   expect([...pool.clients][0]?.username).toBe(`${MINER_ADDRESS}.shy`);
+  // Sixteen accepted shares, or a minute.
+  const byPool = page.locator('dl.figure', { hasText: 'Measured by the pool' });
+  await expect.poll(() => byPool.innerText()).toMatch(/\d.* H\/s[\s\S]*from your shares/);
   await expect.poll(() => seriousFaults(page)).toEqual([]);
   await stop(page);
   await page.getByRole('button', { name: 'Start mining' }).waitFor();

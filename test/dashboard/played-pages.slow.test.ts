@@ -1,4 +1,4 @@
-/** Pages whose answers are made up, in one browser: lists, the keyboard, the operator, the first page, other languages, and the miner of the page. */
+/** Pages whose answers are made up, in one browser: lists, the keyboard, the operator, the first page, other languages, the miner of the page, the status page, and what the watch sees of a page. */
 import { withBrowser } from './browser.ts';
 
 withBrowser();
@@ -9,3 +9,5 @@ await import('./operator.ts');
 await import('./start-mining.ts');
 await import('./languages.ts');
 await import('./mine-page.ts');
+await import('./status-page.ts');
+await import('./still-page.ts');

@@ -1,5 +1,5 @@
 /**
- * `npm run screenshots -- [DIR]`: pictures of every page of the dashboard, at the sizes of a desktop and of a phone, light and dark, as PAGE-SIZE-COLOURS.webp into docs/images.
+ * `npm run screenshots -- [DIR]`: pictures of every page of the dashboard and of the status page, at the sizes of a desktop and of a phone, light and dark, as PAGE-SIZE-COLOURS.webp into docs/images.
  * A whole stack of its own is started and mined at by three miners with fixed addresses until the pool has paid; the page is Debian's Chromium. Rates and times are measured, so
  * they differ a little between runs.
  */
@@ -34,7 +34,14 @@ const PAID_MILLIS = 1_800_000;
 /** Asked more often, the pool answers an address that it has had enough. */
 const ASKED_MILLIS = 1_000;
 
-type Visit = { readonly name: string; readonly hash: string; readonly shows: RegExp; act?(page: Page): Promise<void> };
+/** A page of the dashboard by its hash, or another one by its path. */
+type Visit = {
+  readonly name: string;
+  readonly hash?: string;
+  readonly path?: string;
+  readonly shows: RegExp;
+  act?(page: Page): Promise<void>;
+};
 
 const minerAddress = (name: string): string => formatAddress(developmentKey(name).address, 'development');
 
@@ -113,6 +120,7 @@ async function visits(stack: StackFixture, address: string): Promise<Visit[]> {
     { name: 'explorer-supply', hash: 'explorer/supply', shows: /coins/ },
     { name: 'staking', hash: `staking/${address}`, shows: /Node to read from/ },
     { name: 'connect', hash: 'connect', shows: /stratum\+tcp/ },
+    { name: 'status', path: 'status', shows: /database/i },
     { name: 'mine', hash: 'mine', shows: /I agree/ },
     { name: 'make-address', hash: 'mine', shows: /I agree/, act: makeAddress },
     { name: 'mining', hash: 'mine', shows: /I agree/, act: startMining },
@@ -148,10 +156,10 @@ async function takePictures(stack: StackFixture, address: string): Promise<void>
   const browser = await launch();
   try {
     const smaller = await browser.newPage();
-    for (const { name, hash, shows, act } of await visits(stack, address)) {
+    for (const { name, hash, path = `#/${hash}`, shows, act } of await visits(stack, address)) {
       const page = await browser.newPage({ viewport: SIZES.desktop, reducedMotion: 'reduce' });
-      await page.goto(`${stack.webUrl}/#/${hash}`);
-      await until(async () => shows.test(await page.locator('main').innerText()));
+      await page.goto(`${stack.webUrl}/${path}`);
+      await until(async () => shows.test(await page.locator('body').innerText()));
       await act?.(page);
       // The news of a block would lie over the page for some seconds. The page's policy admits no other sheet of style.
       await page.evaluate(() => {

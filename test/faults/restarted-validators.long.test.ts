@@ -110,12 +110,14 @@ test('an old copy of the whole data directory: nothing is signed where the key v
 });
 
 test('a power cut of all while they are locked on a cut: its blocks are on the disk as its lock is, and the chain goes on with it', async () => {
-  let carried: 'all' | 'no proposals' | 'no precommits for a cut' = 'all';
-  network.network.carries = (_from, _to, bytes) => {
+  let carried: 'all' | 'no proposals' | 'few precommits for a cut' = 'all';
+  network.network.carries = (_from, to, bytes) => {
     if (bytes[0] === MESSAGE_TYPES.proposal) return carried !== 'no proposals';
-    if (bytes[0] !== MESSAGE_TYPES.vote || carried !== 'no precommits for a cut') return true;
+    if (bytes[0] !== MESSAGE_TYPES.vote || carried !== 'few precommits for a cut') return true;
     const { vote } = decodeMessage(bytes) as Message & { type: 'vote' };
-    return vote.kind === PREVOTE || vote.cut === NIL;
+    // With its own these are two of four, so no cut is final. With none, a round in which one member was too late to lock would not end: nobody would have three.
+    const heard = ((network.running.get(String(to))?.driver.state.self ?? 0) + 1) % MEMBERS;
+    return vote.kind === PREVOTE || vote.cut === NIL || vote.member === heard;
   };
   await startAll();
   // The store as it was when it last waited for the disk: what comes after is lost where the power is.
@@ -144,7 +146,7 @@ test('a power cut of all while they are locked on a cut: its blocks are on the d
   // Proposals that were made before the block came are over.
   const begun = Math.max(...states().map(({ round }) => round));
   await until(() => states().every(({ round }) => round > begun));
-  carried = 'no precommits for a cut';
+  carried = 'few precommits for a cut';
   await until(() => states().filter(({ lockedRound }) => lockedRound >= 0).length === MEMBERS);
   for (const name of names) {
     await network.stop(name);

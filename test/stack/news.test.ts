@@ -2,7 +2,20 @@
 import { expect, test } from 'vitest';
 import { figuresOf } from '../../stack/figures.ts';
 import { NOTHING, newsOf, summary } from '../../stack/news.ts';
-import { PORTS, type Ports, proxyPart } from '../../stack/parts.ts';
+import {
+  bridgePart,
+  files,
+  minerPart,
+  nodePart,
+  PORTS,
+  type Ports,
+  poolPart,
+  proxyPart,
+  START_PACE,
+  walletPart,
+} from '../../stack/parts.ts';
+
+const ports = Object.fromEntries(Object.entries(PORTS).map(([name, { port }]) => [name, port])) as Ports;
 
 test('each first is reported once, and nothing else', () => {
   const shares = { ...NOTHING, miners: 1, shares: 5n };
@@ -17,6 +30,7 @@ test('each first is reported once, and nothing else', () => {
   expect(newsOf(paid, booked)).toEqual(['first payout final, 742.50000000 coins']);
   expect(newsOf(booked, { ...booked, shares: 90n, payoutsFinal: 4, paidAtoms: 1n })).toEqual([]);
   expect(newsOf(booked, { ...booked, miners: 0 })).toEqual(['0 miners connected, 1 before']);
+  expect(newsOf({ ...booked, miners: 2 }, booked)).toEqual(['1 miner connected, 2 before']);
   expect(summary(booked)).toBe('0 H/s, 1 miner, 9 shares, 2 blocks found, 1 paid, 1 payouts, 742.50000000 coins');
 });
 
@@ -35,8 +49,22 @@ test('figures are read from the metrics by whole name and label', () => {
 });
 
 test('with a proxy its page is served, and the line about it names the address', () => {
-  const ports = Object.fromEntries(Object.entries(PORTS).map(([name, { port }]) => [name, port])) as Ports;
   const { where, words } = proxyPart('/data', ports, 'ADDRESS');
   expect(where).toContain(`page http://127.0.0.1:${PORTS.proxyWeb.port}/`);
   expect(words[words.indexOf('--web-bind') + 1]).toBe(`127.0.0.1:${PORTS.proxyWeb.port}`);
+});
+
+test('each program keeps its files in the data directory of the start, where a reset deletes them', () => {
+  const parts = [
+    nodePart('/data', ports, START_PACE),
+    walletPart('/data', ports),
+    poolPart('/data', ports, START_PACE),
+    bridgePart('/data', ports),
+    proxyPart('/data', ports, 'ADDRESS'),
+    minerPart('/data', ports, 'ADDRESS', false),
+  ];
+  for (const { name, words } of parts) {
+    const place = words.findIndex((word) => word === '--data-dir' || word === '--file');
+    expect(Object.values(files('/data')), name).toContain(words[place + 1]);
+  }
 });

@@ -100,17 +100,17 @@ export function statusOf(facts: StatusFacts, language: Language = 'en'): StatusD
   };
 }
 
-/** A page without scripts, which needs nothing but this process. */
+/** A page without scripts, which needs nothing but this process; its sheet is a file of the dashboard. */
 export function statusPage(document: StatusDocument, title: string, language: Language = 'en'): string {
   const { state, parts, front_ends, now_millis } = document;
   const words = STATUS_WORDS[language];
   const row = (name: string, state: PartState, note: string) =>
-    `<tr><th scope="row">${markupText(name)}</th><td>${words[state]}</td><td>${markupText(note)}</td></tr>`;
+    `<tr><th scope="row">${markupText(name)}</th><td class="${state}">${words[state]}</td><td>${markupText(note)}</td></tr>`;
   const column = (name: string) => `<th scope="col">${name}</th>`;
   const rows = [
     ...parts.map((part) => row(words[part.name], part.state, part.note)),
     ...front_ends.map((one) => row(one.name, one.state, filled(words.connections, { count: one.connections }))),
   ];
   const heading = `${markupText(title)}: ${words[state]}`;
-  return `<!doctype html><html lang="${language}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark"><title>${heading}</title></head><body><main><h1>${heading}</h1><table><caption>${new Date(now_millis).toISOString()}</caption><thead><tr>${column(words.part)}${column(words.state)}${column(words.note)}</tr></thead><tbody>${rows.join('')}</tbody></table><p><a href="./">${words.pool_page}</a></p></main></body></html>`;
+  return `<!doctype html><html lang="${language}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark"><link rel="icon" href="./icon.svg"><link rel="stylesheet" href="./status.css"><title>${heading}</title></head><body><main><h1>${heading}</h1><table><caption>${new Date(now_millis).toISOString()}</caption><thead><tr>${column(words.part)}${column(words.state)}${column(words.note)}</tr></thead><tbody>${rows.join('')}</tbody></table><p><a href="./">${words.pool_page}</a></p></main></body></html>`;
 }
