@@ -216,8 +216,7 @@ export class BlockExchange {
     for (const block of wanted) Object.assign(block, { isAnswered: false, isNamed: true, since: this.#with.steady() });
     // All that could be asked were asked: those that are known may have it by now.
     for (const { asked, offers } of wanted)
-      if (![...sources, ...offers].some((peer) => !asked.has(this.#with.transport.nearest(peer))))
-        for (const peer of others) asked.delete(peer);
+      if (![...sources, ...offers].some((peer) => !asked.has(peer))) for (const peer of others) asked.delete(peer);
     this.#askNext(wanted, sources);
   }
 
@@ -303,8 +302,11 @@ export class BlockExchange {
     for (const wanted of blocks) {
       const { id, asked, offers } = wanted;
       if (wanted.isAnswered) continue;
-      const all = [...sources, ...offers].map((peer) => transport.nearest(peer));
-      const open = all.filter((peer) => there.has(peer) && !asked.has(peer));
+      const all = [...sources, ...offers];
+      // A direct connection before a circuit, which comes last: the direct one may be dead, and not known to be.
+      const open = [...all.map((peer) => transport.nearest(peer)), ...all].filter(
+        (peer) => there.has(peer) && !asked.has(peer),
+      );
       const stranger = wanted.isNamed && sources.length === 0 ? undefined : open[0];
       const peer = open.find((other) => known.has(other)) ?? stranger;
       if (peer === undefined || now - (known.has(peer) ? wanted.lastKnown : wanted.last).at < askAgainMillis) continue;
