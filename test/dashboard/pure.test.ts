@@ -1,6 +1,6 @@
 /** The parts of the page that decide without a browser: texts of figures, addresses of pages, consent, waits. */
 import fc from 'fast-check';
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test, vi } from 'vitest';
 import {
   barTicks,
   chartPoints,
@@ -11,6 +11,7 @@ import {
   timeTicks,
   valueSpace,
 } from '../../dashboard/chart/chart-points.ts';
+import { read } from '../../dashboard/data/client.ts';
 import { type CsvColumn, csvOf, csvTime } from '../../dashboard/data/csv.ts';
 import { nextWait } from '../../dashboard/data/live.ts';
 import { earnedPerDay, payoutProgress, secondsToPayout, secondsUntilPaid } from '../../dashboard/earnings.ts';
@@ -449,4 +450,15 @@ test.each([
   ['logFileSize', 1_000, '--log-file-size', '1,000 B'],
 ])('the option %s of %j is written as on the command line, with its unit', (name, value, written, text) => {
   expect([optionName(name), optionValue(name, value)]).toEqual([written, text]);
+});
+
+test('an answer that breaks off is a pool that does not answer, and no status 200', async () => {
+  const stopped = { ok: true, status: 200, json: () => Promise.reject(new Error('the body was aborted')) };
+  vi.stubGlobal('fetch', () => Promise.resolve(stopped));
+  vi.stubGlobal('document', { baseURI: 'http://pool.example/' });
+  try {
+    await expect(read('pool')).rejects.toMatchObject({ code: 'unreachable', message: 'the pool does not answer' });
+  } finally {
+    vi.unstubAllGlobals();
+  }
 });
