@@ -83,8 +83,17 @@ export function Connections({ token, turn, act }: { token: string; turn: number;
             cell: (one) =>
               one.address === null ? word('operator.not_logged_in') : <MinerLink address={one.address} />,
           },
-          { title: word('blocks.worker'), minor: true, wide: true, cell: (one) => one.worker || '–' },
-          { title: word('operator.program'), minor: true, spare: true, cell: (one) => one.agent || '–' },
+          {
+            title: word('blocks.worker'),
+            minor: true,
+            cell: (one) => <span class="worker">{one.worker || '–'}</span>,
+          },
+          {
+            title: word('operator.program'),
+            minor: true,
+            spare: true,
+            cell: (one) => <span class="worker">{one.agent || '–'}</span>,
+          },
           { title: word('blocks.mode'), minor: true, spare: true, cell: (one) => MODES[one.service] },
           { title: word('operator.connected'), minor: true, cell: (one) => ago(one.since_millis, now) },
           { title: word('worker.accepted'), number: true, minor: true, cell: (one) => count(one.accepted) },
