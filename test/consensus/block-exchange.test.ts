@@ -245,6 +245,12 @@ test('the known neighbour that brought a cut is asked first for its blocks, and 
   expect(arrived.length).toBe(2);
 });
 
+test('a source of a cut that has left keeps nobody from being asked again: those that are known may have the block by now', () => {
+  isNamed = true;
+  for (; now < 4_500; now += 500) exchange.want([idOf(1)], 'gone');
+  expect([...asked()].sort()).toEqual(['a', 'a', 'a', 'b', 'b', 'b', 'c', 'c', 'c']);
+});
+
 test('an offer costs the same, however many blocks that do not exist others have offered', () => {
   const looks = (peer: Peer, n: number) => {
     const look = vi.spyOn(Set.prototype, 'has');
