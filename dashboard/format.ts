@@ -14,7 +14,9 @@ function local(plain: string): string {
 
 /** With so many decimals, and with so many digits, in the language of the page. */
 export const fixed = (value: number, decimals: number): string => local(value.toFixed(decimals));
-export const precise = (value: number, digits: number): string => local(value.toPrecision(digits));
+/** Of a value with more whole digits all of them: people read no exponents. */
+export const precise = (value: number, digits: number): string =>
+  value < 10 ** digits - 0.5 ? local(value.toPrecision(digits)) : fixed(value, 0);
 
 const PREFIXES = ['', 'k', 'M', 'G', 'T', 'P'];
 

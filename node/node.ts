@@ -278,7 +278,7 @@ class EmbeddedNode implements ConsensusNode {
       network: this.chain.network,
       headHeight: this.chain.state.height,
       nowMillis: this.#dependencies.now(),
-      cut: (height) => (height === this.chain.state.height ? this.chain.record : this.#store.cut(height)),
+      anchor: (height) => this.chain.anchor(height),
       isKnownBlock: (id) =>
         this.#pool.get(id) !== undefined || this.#progress.isRegistering(id) || this.chain.isRegistered(id),
       isBodyUsed: (bodyId, by) => this.chain.isBodyUsed(bodyId, by),

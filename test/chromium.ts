@@ -5,6 +5,8 @@ import type { AddressInfo } from 'node:net';
 import { extname, join } from 'node:path';
 import { type Browser, chromium } from 'playwright-core';
 import { onTestFinished } from 'vitest';
+import { watchPages } from './watch/pages.ts';
+import { watch } from './watch/watch.ts';
 
 const FLAGS = [
   '--headless',
@@ -19,11 +21,14 @@ const FLAGS = [
   '--disable-sync',
 ];
 
-/** A busy machine takes its time to start a browser, or to open a page in it. */
-export const BROWSER_PATIENCE = 300_000;
+/** Playwright's own limits count on the clock, which says how busy the machine is: the watch ends what does not move. */
+export const UNLIMITED = 0;
 
-export const launch = (): Promise<Browser> =>
-  chromium.launch({ executablePath: '/usr/bin/chromium', args: FLAGS, timeout: BROWSER_PATIENCE });
+export async function launch(): Promise<Browser> {
+  const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: FLAGS, timeout: UNLIMITED });
+  watchPages(browser, watch);
+  return browser;
+}
 
 const TYPES: Record<string, string> = {
   '.html': 'text/html',

@@ -132,6 +132,12 @@ export function timeTicks(from: number, to: number, apart: number): number[] {
   return ticks.length >= 2 ? ticks : [Math.round(from + inset), Math.round(to - inset)];
 }
 
+/** Bars to be labelled, the newest first of all: as many as have room, of `times` in seconds. */
+export function barTicks(times: readonly number[], plotted: number): number[] {
+  const every = Math.ceil((times.length * WIDE_SPACE) / plotted);
+  return times.filter((_, i) => (times.length - 1 - i) % every === 0);
+}
+
 /** Labels of the time axis, one line each: the clock, and the date where a day begins. `ticks` and `apart` are seconds. */
 export function timeLabels(ticks: readonly number[], apart: number): string[] {
   const isFine = apart < 60 || ticks.some((tick) => tick % 60 !== 0);

@@ -4,7 +4,16 @@ import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { DAY_SECONDS, hashRate, time } from '../format.ts';
 import { THEME_EVENT } from '../theme.ts';
-import { labelSpace, moment, type Point, pointText, timeLabels, timeTicks, valueSpace } from './chart-points.ts';
+import {
+  barTicks,
+  labelSpace,
+  moment,
+  type Point,
+  pointText,
+  timeLabels,
+  timeTicks,
+  valueSpace,
+} from './chart-points.ts';
 
 const colour = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const HEIGHT = 220;
@@ -45,9 +54,10 @@ function options(
       {
         ...axis,
         size: 30,
-        splits: (_, __, from, to, apart) => timeTicks(from, to, apart),
+        splits: (plot, __, from, to, apart) =>
+          bars ? barTicks([...plot.data[0]], plot.width) : timeTicks(from, to, apart),
         space: (_, __, from, to, plotted) => labelSpace(to - from, plotted),
-        values: (_, ticks, __, ___, apart) => onlyOnce(timeLabels(ticks, apart)),
+        values: (_, ticks, __, ___, apart) => onlyOnce(timeLabels(ticks, bars ? DAY_SECONDS : apart)),
       },
       {
         ...axis,

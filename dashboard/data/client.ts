@@ -28,6 +28,8 @@ export async function read<T>(path: string, init: RequestInit = {}): Promise<T> 
   }
   const body = (await response.json().catch(() => undefined)) as (T & Partial<ErrorDocument>) | undefined;
   if (response.ok && body !== undefined) return body;
+  // An answer that broke off, or took too long.
+  if (response.ok) throw new PoolError(0, 'unreachable', word('error.unreachable'));
   const error = body?.error;
   throw new PoolError(response.status, error?.code ?? 'unreadable', messageOf(response.status, error));
 }

@@ -39,6 +39,7 @@ import {
   precise,
   roundedCoins,
   shortName,
+  smallPercent,
 } from '../format.ts';
 import { NotifyMe } from '../notify/notifications.tsx';
 import { linkTo, MINER_TABS, type MinerTab, minerLink } from '../router.ts';
@@ -115,7 +116,8 @@ function Luck({ luck }: { luck: MinerDocument['luck'] }) {
         mode: MODES[service],
         found: count(found),
         expected: precise(expected, 3),
-        part: `${precise(100 * probability, 2)} %`,
+        // What is too small for a number is not impossible.
+        part: smallPercent(Math.max(probability, Number.MIN_VALUE)),
       })}
     />
   );

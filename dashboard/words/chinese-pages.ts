@@ -713,7 +713,8 @@ export const PAGE_WORDS: PageWords = {
   'operator.pool_name': '矿池名称',
   'operator.pool_name_note': '页面立即显示；矿工和区块在各实例下次重启后使用新名称。',
   'operator.payout_min': '最低支付额（币）',
-  'operator.payout_min_note': '适用于尚未进入支付的余额。自行设定门槛的矿工不受影响。',
+  'operator.payout_min_note':
+    '适用于尚未进入支付的余额。自行设定门槛的矿工不受影响。较低的立即生效，较高的一天后生效。',
   'operator.fee_pplns': 'PPLNS 费率（百分比）',
   'operator.fee_pplns_note': '较低的费率自下一时段起生效，较高的在一天后生效；矿池页面会预告。',
   'operator.fee_solo': '独立挖矿费率（百分比）',

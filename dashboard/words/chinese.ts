@@ -140,7 +140,7 @@ export const WORDS: Words = {
   'news.you_found': '您发现了一个区块',
   'news.pool_has_it': '矿池已收到。',
   'news.worker': '矿机 {name}',
-  'news.pool_found': '矿池发现了一个区块',
+  'news.pool_found': '发现新区块',
   'news.with_effort': '工作进度 {effort}',
 
   'error.unreachable': '矿池没有响应',

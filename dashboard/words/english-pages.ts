@@ -735,7 +735,7 @@ export const PAGE_WORDS = {
     'Shown on the pages at once; miners and blocks get it after the next restart of each instance.',
   'operator.payout_min': 'Minimum payout, in coins',
   'operator.payout_min_note':
-    'Applies to balances that are not in a payout yet. Miners who set their own threshold keep it.',
+    'Applies to balances that are not in a payout yet. Miners who set their own threshold keep it. A lower one counts at once, a higher one a day later.',
   'operator.fee_pplns': 'PPLNS fee, in percent',
   'operator.fee_pplns_note':
     'A lower fee applies from the next slice, a higher one a day later; the pool’s page announces it.',

@@ -141,7 +141,7 @@ export const ENGLISH = {
   'news.you_found': 'You found a block',
   'news.pool_has_it': 'The pool has received it.',
   'news.worker': 'Worker {name}',
-  'news.pool_found': 'The pool found a block',
+  'news.pool_found': 'Block found',
   'news.with_effort': 'with {effort} effort',
 
   'error.unreachable': 'the pool does not answer',

@@ -747,7 +747,7 @@ export const PAGE_WORDS: PageWords = {
     'Auf den Seiten sofort; Miner und Blöcke bekommen ihn nach dem nächsten Neustart jeder Instanz.',
   'operator.payout_min': 'Kleinste Auszahlung, in Coins',
   'operator.payout_min_note':
-    'Gilt für Guthaben, die noch in keiner Auszahlung sind. Miner mit eigener Schwelle behalten sie.',
+    'Gilt für Guthaben, die noch in keiner Auszahlung sind. Miner mit eigener Schwelle behalten sie. Eine kleinere gilt sofort, eine größere einen Tag später.',
   'operator.fee_pplns': 'PPLNS-Gebühr, in Prozent',
   'operator.fee_pplns_note':
     'Eine niedrigere Gebühr gilt ab dem nächsten Slice, eine höhere einen Tag später; die Seite des Pools kündigt sie an.',

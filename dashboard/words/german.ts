@@ -142,7 +142,7 @@ export const WORDS: Words = {
   'news.you_found': 'Du hast einen Block gefunden',
   'news.pool_has_it': 'Der Pool hat ihn erhalten.',
   'news.worker': 'Worker {name}',
-  'news.pool_found': 'Der Pool hat einen Block gefunden',
+  'news.pool_found': 'Block gefunden',
   'news.with_effort': 'mit {effort} Aufwand',
 
   'error.unreachable': 'der Pool antwortet nicht',

@@ -741,7 +741,7 @@ export const PAGE_WORDS: PageWords = {
     'Se muestra enseguida en las páginas; los mineros y los bloques lo reciben tras el siguiente reinicio de cada instancia.',
   'operator.payout_min': 'Pago mínimo, en monedas',
   'operator.payout_min_note':
-    'Vale para los saldos que aún no están en un pago. Los mineros con umbral propio lo conservan.',
+    'Vale para los saldos que aún no están en un pago. Los mineros con umbral propio lo conservan. Uno más bajo vale enseguida, uno más alto un día después.',
   'operator.fee_pplns': 'Comisión PPLNS, en porcentaje',
   'operator.fee_pplns_note':
     'Una comisión menor vale desde el siguiente slice, una mayor un día después; la página del pool la anuncia.',

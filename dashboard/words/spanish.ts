@@ -141,8 +141,8 @@ export const WORDS: Words = {
   'news.you_found': 'Has encontrado un bloque',
   'news.pool_has_it': 'El pool lo ha recibido.',
   'news.worker': 'Equipo {name}',
-  'news.pool_found': 'El pool ha encontrado un bloque',
-  'news.with_effort': 'con un esfuerzo del {effort}',
+  'news.pool_found': 'Bloque encontrado:',
+  'news.with_effort': 'esfuerzo del {effort}',
 
   'error.unreachable': 'el pool no responde',
   'error.status': 'el pool respondió con el estado {status}',

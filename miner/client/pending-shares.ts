@@ -42,6 +42,11 @@ export class PendingShares {
     return undefined;
   }
 
+  /** Of each that was sent. */
+  get sendings(): readonly Sending[] {
+    return [...this.#pending.values()].flatMap(({ sending }) => sending ?? []);
+  }
+
   /** How many were sent before this. */
   sentBefore(millis: number): number {
     let count = 0;

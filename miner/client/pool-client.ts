@@ -401,6 +401,7 @@ export class PoolClient {
   }
 
   #drop(link: Link): void {
+    link.session.left();
     link.gone = true;
     link.transport?.close();
   }
@@ -413,14 +414,8 @@ export class PoolClient {
   #endDrain(link: Link, now: number): void {
     this.#draining = this.#draining.filter((other) => other !== link);
     this.#drop(link);
-    this.#lose(link.pool, link.session.memory(now)?.unanswered);
-  }
-
-  #lose(pool: number, shares: readonly Share[] = []): void {
-    for (const share of shares) {
-      this.#refusals[pool]?.lost();
+    for (const share of link.session.memory(now)?.unanswered ?? [])
       this.#events.onVerdict(share, 'lost', undefined, undefined);
-    }
   }
 
   /** A job outlives its connection by its grace. Shares are kept as long as the session could be resumed. */
@@ -429,7 +424,7 @@ export class PoolClient {
       if (now - memory.brokenAt >= this.#times.graceMillis) this.#giveUpJobOf(pool);
       if (now - memory.brokenAt < this.#times.resumeMillis) continue;
       this.#memories.delete(pool);
-      this.#lose(pool, memory.unanswered);
+      for (const share of memory.unanswered) this.#events.onVerdict(share, 'lost', undefined, undefined);
     }
   }
 

@@ -95,11 +95,16 @@ export class Refusals {
   }
 
   /**
-   * One that no answer shows anything of: it could not be sent, because the server takes fewer than are found at its target or
-   * ended its job; it has no answer and will have none; or it was sent again after a connection broke, and refused.
+   * One could not be sent: the server takes fewer than are found at the target that it set, or ended its job before a device could
+   * take it up.
    */
   lost(): void {
     this.#untaken++;
+  }
+
+  /** A connection ended with these unanswered: those are not taken where the server answered what was sent later. */
+  left(unanswered: readonly Sending[]): void {
+    this.#untaken += unanswered.filter(({ atMillis }) => atMillis < this.#answered).length;
   }
 
   refused({ jobId, isLate, isStalled }: Sending, code: number, now: number): void {

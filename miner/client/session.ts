@@ -114,6 +114,11 @@ export class Session {
     return this.#pace.waiting.length;
   }
 
+  /** Its connection is over, whoever ended it. */
+  left(): void {
+    this.#refusals.left(this.#pending.sendings);
+  }
+
   /** What the next connection may resume. Call it once the session has ended. */
   memory(now: number): SessionMemory | undefined {
     if (this.#isUsedUp) return undefined;
@@ -178,11 +183,6 @@ export class Session {
 
   #verdict({ share }: Pending, verdict: Verdict, error?: ErrorReply, blockId?: Bytes, told?: bigint): void {
     this.#actions.push({ kind: 'verdict', share, verdict, error, blockId, told });
-  }
-
-  #lose(pending: Pending): void {
-    this.#refusals.lost();
-    this.#verdict(pending, 'lost');
   }
 
   #subscribe(now: number): void {
@@ -331,8 +331,8 @@ export class Session {
     const usedUp = checkGeneration(farm);
     if (usedUp !== undefined) {
       this.#isUsedUp = true;
-      for (const share of this.#pending.shares) this.#lose({ share, again: false });
-      for (const pending of this.#pace.takeWaiting()) this.#lose(pending);
+      for (const share of this.#pending.shares) this.#verdict({ share, again: false }, 'lost');
+      for (const pending of this.#pace.takeWaiting()) this.#verdict(pending, 'lost');
       this.#end(usedUp, REFUSED_PAUSE);
       return;
     }
@@ -369,17 +369,18 @@ export class Session {
     const { share } = pending;
     if (!this.#loggedIn || this.#farm === 'asked') {
       // Found during the login: a resumed session will accept it, a new one does not know the job.
-      if (share.session !== this.#memory?.session || this.#held.length >= this.#times.maxPending) this.#lose(pending);
+      if (share.session !== this.#memory?.session || this.#held.length >= this.#times.maxPending)
+        this.#verdict(pending, 'lost');
       else this.#held.push(share);
       return;
     }
     // A session that was a farm before and is none now, or the other way round, has other headers.
     if (share.session !== this.#subscribed?.session || (share.farm !== undefined) !== (this.#farm !== undefined)) {
-      this.#lose(pending);
+      this.#verdict(pending, 'lost');
       return;
     }
     if (this.#pending.size >= this.#times.maxPending) {
-      this.#lose(pending);
+      this.#verdict(pending, 'lost');
       this.#end(refusal('pool_silent', `the server left ${this.#pending.size} shares unanswered`));
       return;
     }
@@ -387,8 +388,8 @@ export class Session {
       const hasRoom = this.#pending.size + this.#pace.waiting.length < this.#times.maxPending;
       const givenUp = hasRoom ? this.#pace.wait(pending) : pending;
       if (givenUp === undefined) return;
-      if (this.#isEasy) this.#lose(givenUp);
-      else this.#verdict(givenUp, 'lost');
+      if (this.#isEasy) this.#refusals.lost();
+      this.#verdict(givenUp, 'lost');
       return;
     }
     const { jobId, nonce } = share;
@@ -445,7 +446,6 @@ export class Session {
     if (sending !== undefined) {
       // Those of the connection before may all be late.
       if (!again) this.#refusals.refused(sending, error.code, now);
-      else if (found.verdict !== 'accepted') this.#refusals.lost();
       this.#refusals.answered(sending.atMillis);
     }
     if (error.code === CODE.banned) this.#endBy(refusedLogin(error));

@@ -104,14 +104,20 @@ export class FinalizedChain implements Chain {
   /** The anchors whose windows are open, oldest first, and how many blocks are registered for each. */
   openAnchors(): { readonly anchor: Head; readonly registered: number }[] {
     const open = this.state.windows.filter(({ anchorHeight }) => isWindowOpen(anchorHeight, this.state.height + 1));
-    return open.map(({ anchorHeight, blocks }) => ({ anchor: this.#anchor(anchorHeight), registered: blocks.length }));
+    return open.map(({ anchorHeight, blocks }) => ({
+      anchor: this.anchor(anchorHeight) as Head,
+      registered: blocks.length,
+    }));
   }
 
-  #anchor(height: number): Head {
+  /** Of an open window: only those are kept. */
+  anchor(height: number): Head | undefined {
     if (height === this.#head.height) return this.#head;
     const known = this.#anchors.get(height);
     if (known !== undefined) return known;
-    const { cutId, header, target } = this.#store.cut(height) as CutRecord;
+    const record = this.cut(height);
+    if (record === undefined) return undefined;
+    const { cutId, header, target } = record;
     const { stateRoot, validatorSetId, timestampMillis } = header;
     const anchor = { height, cutId, stateRoot, validatorSetId, timestampMillis, target };
     this.#anchors.set(height, anchor);

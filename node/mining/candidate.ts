@@ -15,7 +15,7 @@ import { rewardRoot } from '../../protocol/ledger/reward.ts';
 import { meetsTarget, targetToBytes } from '../../protocol/ledger/target.ts';
 import { timestampFault } from '../../protocol/ledger/timestamp.ts';
 import type { Network } from '../../protocol/network.ts';
-import type { CutRecord } from '../full-node.ts';
+import type { Head } from '../full-node.ts';
 import { isWindowOpen } from '../ledger/registration.ts';
 import { type ReadTransaction, type WorkBlock, workBlockOf } from '../ledger/work-block.ts';
 import { type NodeError, type NodeErrorCode, nodeError } from '../node-error.ts';
@@ -24,7 +24,8 @@ export type CandidateContext = {
   readonly network: Network;
   readonly headHeight: number;
   readonly nowMillis: number;
-  cut(height: number): CutRecord | undefined;
+  /** The cut of this height, as far as blocks on it need it: a record of a cut is long to read. */
+  anchor(height: number): Head | undefined;
   /** Waiting or registered. */
   isKnownBlock(id: Bytes): boolean;
   /** The same for a parent, where it differs: a block that a proven cut names may have one that was registered before this node's history begins. */
@@ -117,24 +118,24 @@ function checkHeader(header: Header, context: CandidateContext): NodeError | und
   const { anchorHeight } = header;
   if (header.networkId !== context.network.id)
     return nodeError('network_mismatch', `the block is of network ${header.networkId}, this is ${context.network.id}`);
-  const anchor = anchorHeight <= context.headHeight ? context.cut(anchorHeight) : undefined;
-  if (anchor === undefined)
-    return nodeError('anchor_unknown', `cut ${anchorHeight} does not exist here`, { head_height: context.headHeight });
+  const heads = { head_height: context.headHeight };
+  const isHere = anchorHeight <= context.headHeight;
+  // Before the anchor is looked at: anybody can name any cut.
+  if (isHere && !isWindowOpen(anchorHeight, context.headHeight + 1))
+    return nodeError('block_too_late', `the window of anchor ${anchorHeight} is closed`, heads);
+  const anchor = isHere ? context.anchor(anchorHeight) : undefined;
+  if (anchor === undefined) return nodeError('anchor_unknown', `cut ${anchorHeight} does not exist here`, heads);
   if (!equalBytes(anchor.cutId, header.anchorId))
     return nodeError(
       'anchor_mismatch',
       `anchor_id is not the identifier of cut ${anchorHeight}`,
       differing(toHex(anchor.cutId), toHex(header.anchorId)),
     );
-  if (!isWindowOpen(anchorHeight, context.headHeight + 1))
-    return nodeError('block_too_late', `the window of anchor ${anchorHeight} is closed`, {
-      head_height: context.headHeight,
-    });
-  if (!equalBytes(anchor.header.stateRoot, header.stateRoot))
+  if (!equalBytes(anchor.stateRoot, header.stateRoot))
     return nodeError(
       'state_root_mismatch',
       'state_root is not that of the anchor',
-      differing(toHex(anchor.header.stateRoot), toHex(header.stateRoot)),
+      differing(toHex(anchor.stateRoot), toHex(header.stateRoot)),
     );
   if (anchor.target !== header.target)
     return nodeError(
@@ -142,7 +143,7 @@ function checkHeader(header: Header, context: CandidateContext): NodeError | und
       'target is not that of the anchor',
       differing(anchor.target.toString(16), header.target.toString(16)),
     );
-  const anchorMillis = anchor.header.timestampMillis;
+  const anchorMillis = anchor.timestampMillis;
   switch (timestampFault(header.timestampMillis, { anchorMillis, nowMillis: context.nowMillis })) {
     case 'too_early':
       return nodeError('timestamp_too_early', "timestamp_millis is not after the anchor's", {

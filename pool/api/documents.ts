@@ -231,7 +231,7 @@ export const miner = object(
   {
     api_version: version,
     address,
-    since_millis: described(millis, 'when the address first connected'),
+    since_millis: described(millis, 'when the first share of the address came'),
     hash_rate: rates,
     online: described(flag(), 'one of its workers is'),
     workers: described(count, ONLINE),

@@ -196,12 +196,15 @@ export class Intake {
 
   async #resolveIds(transaction: Transaction, records: readonly MinerRecord[]): Promise<void> {
     const payloads = new Set<string>();
+    let firstMillis = Number.MAX_SAFE_INTEGER;
     for (const record of records) {
       const key = nativeHex(record.account);
-      if (this.#accounts.use(key) === undefined) payloads.add(key);
+      if (this.#accounts.use(key) !== undefined) continue;
+      payloads.add(key);
+      if ('atMillis' in record) firstMillis = Math.min(firstMillis, record.atMillis);
     }
     if (payloads.size > 0) {
-      const rows = await ensureAccounts(transaction, [...payloads], this.#options.network);
+      const rows = await ensureAccounts(transaction, [...payloads], this.#options.network, firstMillis);
       for (const [payload, id] of rows) this.#accounts.set(payload, id);
     }
     await this.#workers.resolve(transaction, records, (record) => this.accountId(record.account));

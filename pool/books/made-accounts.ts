@@ -22,26 +22,32 @@ export const madeWith = (sql: Sql, payload: Bytes) => sql`coalesce(
 
 /**
  * The account of each payload, created if missing. A second account of the same owner would appear twice in one list,
- * which is not valid.
+ * which is not valid. A new one dates from its first share: the books may be minutes behind, and rates are taken since then.
  */
 export async function ensureAccounts(
   sql: Sql | Transaction,
   payloads: readonly string[],
   network: NetworkName,
+  firstShareMillis = Number.MAX_SAFE_INTEGER,
 ): Promise<[string, number][]> {
-  await makeAccounts(sql, payloads, network);
+  await makeAccounts(sql, payloads, network, firstShareMillis);
   const found = await findAccounts(sql, payloads);
   const without = payloads.filter((payload) => !found.has(payload));
   if (without.length === 0) return [...found];
   await restoreRows(sql, without, network, new Set());
-  await makeAccounts(sql, without, network);
+  await makeAccounts(sql, without, network, firstShareMillis);
   return [...found, ...(await findAccounts(sql, without))];
 }
 
-async function makeAccounts(sql: Sql | Transaction, payloads: readonly string[], network: NetworkName): Promise<void> {
+async function makeAccounts(
+  sql: Sql | Transaction,
+  payloads: readonly string[],
+  network: NetworkName,
+  firstShareMillis: number,
+): Promise<void> {
   const addresses = payloads.map((payload) => formatAddress(fromHex(payload), network));
-  await sql`with made as (insert into accounts (payload, address)
-      select w.payload, w.address from unnest(${byteaTexts(payloads)}::text[]::bytea[], ${addresses}::text[]) as w (payload, address)
+  await sql`with made as (insert into accounts (payload, address, created_at)
+      select w.payload, w.address, least(now(), to_timestamp(${firstShareMillis} / 1000.0)) from unnest(${byteaTexts(payloads)}::text[]::bytea[], ${addresses}::text[]) as w (payload, address)
       where not exists (select from account_names n where n.payload = w.payload)
       on conflict do nothing returning id, payload)
     insert into account_names (account_id, payload) select id, payload from made`;

@@ -3,10 +3,11 @@
  * that closed, the last sequence of the boot that is in it. The first answer of the books counts: if the database is
  * replaced by an older copy, the entries are sent again with the slice they were in, and every slice closes as it did.
  */
-import { open, readFile } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import { SLICES_FILE } from '../journal/journal.ts';
+import { readThroughDamage } from '../journal/damaged-blocks.ts';
+import { ifMissing, SLICES_FILE } from '../journal/journal.ts';
 
 /** Everything of the boot up to `through`, and after the mark before, is in the slice. */
 export type SliceMark = { readonly slice: number; readonly through: number };
@@ -55,8 +56,8 @@ export class SliceMarks {
 
   /** Reads the marks of a boot. */
   async know(bootId: string): Promise<void> {
-    const text = await readFile(fileOf(this.#directory, bootId), 'utf8').catch(() => '');
-    this.#marks.set(bootId, readMarks(text).slice(-MAX_MARKS));
+    const found = await readThroughDamage(fileOf(this.#directory, bootId)).catch(ifMissing(Buffer.alloc(0)));
+    this.#marks.set(bootId, readMarks(found.toString()).slice(-MAX_MARKS));
   }
 
   drop(bootId: string): void {

@@ -11,12 +11,13 @@
  * file is deleted only if all of it was understood; others are moved to `damaged/<boot id>/`.
  */
 import { constants, existsSync } from 'node:fs';
-import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, rmdir, stat, utimes } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, readdir, rename, rm, rmdir, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { syncDirectory } from '../../runtime/files/durable-file.ts';
+import { readThroughDamage } from './damaged-blocks.ts';
 
 const FRAME_BYTES = 16;
 /** Records are a few hundred bytes. A longer one is damage, and none is written. */
@@ -146,7 +147,8 @@ const answeredText = (count: number): string => {
 type Answered = { readonly last: number | undefined; readonly isDamaged: boolean };
 
 async function readAnswered(directory: string, bootId: string): Promise<Answered> {
-  const text = await readFile(join(directory, bootId, ANSWERED_FILE), 'latin1').catch(ifMissing(''));
+  const path = join(directory, bootId, ANSWERED_FILE);
+  const text = (await readThroughDamage(path).catch(ifMissing(Buffer.alloc(0)))).toString('latin1');
   // A crash may leave an empty file.
   if (text === '') return { last: undefined, isDamaged: false };
   const count = Number(text.slice(0, SEQUENCE_DIGITS));
@@ -154,7 +156,7 @@ async function readAnswered(directory: string, bootId: string): Promise<Answered
   return isWhole ? { last: count - 1, isDamaged: false } : { last: undefined, isDamaged: true };
 }
 
-const ifMissing =
+export const ifMissing =
   <T>(value: T) =>
   (error: NodeJS.ErrnoException): T => {
     if (error.code === 'ENOENT') return value;
@@ -343,7 +345,7 @@ export async function journalSegments(directory: string, bootId: string): Promis
 async function segmentBytes(directory: string, bootId: string, name: string): Promise<Bytes> {
   const path = (file: string) => join(directory, bootId, file);
   // The mark may have changed since the directory was read.
-  return (await readFile(path(name)).catch(ifMissing(undefined))) ?? readFile(path(otherName(name)));
+  return (await readThroughDamage(path(name)).catch(ifMissing(undefined))) ?? readThroughDamage(path(otherName(name)));
 }
 
 export type Damage = {

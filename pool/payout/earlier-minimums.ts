@@ -23,7 +23,8 @@ export function withEarlier(known: readonly EarlierMinimum[], ended: EarlierMini
   const { atoms, untilMillis } = ended;
   const higher = known.filter((each) => each.atoms > atoms && untilMillis - each.untilMillis < KEPT_MILLIS);
   const [last, ...rest] = higher;
-  return last !== undefined && higher.length >= MAX_EARLIER ? [{ ...last, untilMillis }, ...rest] : [ended, ...higher];
+  if (last === undefined || higher.length < MAX_EARLIER) return [ended, ...higher];
+  return [{ ...last, untilMillis: Math.max(last.untilMillis, untilMillis) }, ...rest];
 }
 
 /**

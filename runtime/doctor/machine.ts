@@ -33,6 +33,15 @@ function existing(directory: string): string {
   return existsSync(path) || dirname(path) === path ? path : existing(dirname(path));
 }
 
+function isWritable(directory: string): boolean {
+  try {
+    accessSync(directory, constants.R_OK | constants.W_OK | constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 const inGib = (bytes: number): string => `${(bytes / GIB).toFixed(1)} GiB`;
 
 /** The clock too: all of them need one. */
@@ -42,18 +51,23 @@ export const directoryChecks = (directory: string): Check[] => [
   clockCheck(),
 ];
 
+/** `there` exists and cannot be written. One above the data directory, such as /var/lib, is never given away: only the directory itself is made. */
+export const notWritable = (directory: string, there: string, user: number | undefined): Finding =>
+  there === directory
+    ? bad(
+        `this user may not write to ${there}`,
+        `chown ${there} to the user of the program, or name another directory with --data-dir`,
+      )
+    : bad(
+        `${directory} is not there, and this user may not make it in ${there}`,
+        `the unit of a service makes it when it starts; without one, as root: install -d -m 700 -o ${user ?? 'USER'} ${directory}`,
+      );
+
 function lookAtDirectory(directory: string): Finding {
   const there = existing(directory);
   const stat = statSync(there);
   if (!stat.isDirectory()) return bad(`${there} is a file`, 'name another directory with --data-dir');
-  try {
-    accessSync(there, constants.R_OK | constants.W_OK | constants.X_OK);
-  } catch {
-    return bad(
-      `this user may not write to ${there}`,
-      `chown ${there} to the user of the program, or name another directory with --data-dir`,
-    );
-  }
+  if (!isWritable(there)) return notWritable(resolve(directory), there, process.getuid?.());
   const { bavail, bsize } = statfsSync(there);
   const free = bavail * bsize;
   const holder = existsSync(directory) ? lockHolder(directory) : undefined;
@@ -72,6 +86,7 @@ function lookAtDirectory(directory: string): Finding {
 /** How long a small write takes until it survives a power failure: each accepted share, vote or payment waits for one. */
 function lookAtDisk(directory: string): Finding {
   const there = existing(directory);
+  if (!isWritable(there)) return warn('not measured: the data directory cannot be written', 'see the line above');
   const file = join(there, `.doctor.${process.pid}`);
   const times: number[] = [];
   const descriptor = openSync(file, 'wx', 0o600);

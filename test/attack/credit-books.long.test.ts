@@ -74,7 +74,7 @@ async function takeAll(directory: string, journals: readonly Journal[]): Promise
 
 test(
   'over random strategies, no more work is in the books than hashes were done',
-  lasts(600, 'it mines for many rounds of attacks'),
+  lasts(120, 'it mines for many rounds of attacks'),
   async () => {
     const results = await play(pool, { strategies: count({ full: 2, deep: 96 }) });
     tell('credit in the books', results);

@@ -61,7 +61,7 @@ afterAll(() => {
 
 test.each(PARTS)(
   'over random strategies, from number %i on, nobody is credited with more work than hashes done',
-  lasts(300, 'miners with many strategies mine with real hashes'),
+  lasts(120, 'miners with many strategies mine with real hashes'),
   async (first) => {
     const results = await play(() => accepted(), { strategies: PART, first });
     all.push(...results);
@@ -73,7 +73,7 @@ test.each(PARTS)(
 
 test(
   'nor where anchors are drawn, and the same ones come again',
-  lasts(300, 'miners with many strategies mine with real hashes'),
+  lasts(120, 'miners with many strategies mine with real hashes'),
   async () => {
     const results = await play(() => accepted(), {
       strategies: count({ full: 2, deep: 50 }),
@@ -88,7 +88,7 @@ test(
 
 test(
   'nor where every connection is a farm',
-  lasts(300, 'miners with many strategies mine with real hashes'),
+  lasts(120, 'miners with many strategies mine with real hashes'),
   async () => {
     const results = await play(() => accepted(), {
       strategies: count({ full: 2, deep: 50 }),

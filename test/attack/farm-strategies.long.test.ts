@@ -181,7 +181,7 @@ const SEEDS = Array.from({ length: count({ quick: 4, full: 24, deep: 1_000 }) },
 
 test(
   'a nonce of a header counts once, a header has one work and a generation one block, whatever a farm sends and when',
-  lasts(300, 'strategies of a hundred steps each'),
+  lasts(120, 'strategies of a hundred steps each'),
   async () => {
     const all = { shares: 0, blocks: 0 };
     for (const seed of SEEDS) {

@@ -218,7 +218,7 @@ async function goesOn(): Promise<void> {
 
 test(
   'mutations of blocks and transactions neither stop the node nor keep it from starting again',
-  lasts(300, 'it sends thousands of broken inputs'),
+  lasts(120, 'it sends thousands of broken inputs'),
   async () => {
     told.clear();
     purse.clear();

@@ -26,7 +26,7 @@ const RATE = 2;
 
 type Answer = 'take' | 'nothing' | RefusalCode;
 type Pool = {
-  /** What it does with the share that is its n-th; `again`: one that it had before. */
+  /** What it does with the share that is its n-th; `again`: one that it had before, or that was found before the connection was made. */
   readonly answer: (n: number, random: Random, again: boolean) => Answer;
   readonly cleanOneIn?: number;
   readonly jobMillis?: number;
@@ -38,19 +38,26 @@ type Pool = {
   readonly behind?: number;
   /** Its clean jobs come faster than the rig takes them up. */
   readonly outruns?: boolean;
+  /** It cannot be reached for so long after each connection. */
+  readonly awayMillis?: number;
 };
 const HONEST: Pool = { answer: () => 'take' };
 
 /** For how long each pool was the one in use, and how many shares each took. */
-function play(first: Pool, millis: number): { readonly used: number[]; taken: number[] } {
+function play(
+  first: Pool,
+  millis: number,
+  pools = [first, HONEST],
+): { readonly used: number[]; taken: number[]; why: string[] } {
   const random = randomOf(seed);
-  const pools = [first, HONEST];
+  const why: string[] = [];
   const maker = new PoolFixture();
   const open: {
     readonly pool: number;
     readonly number: number;
     readonly events: TransportEvents;
     since: number;
+    endedMillis: number;
     isOver: boolean;
   }[] = [];
   let later: (() => void)[] = [];
@@ -68,18 +75,34 @@ function play(first: Pool, millis: number): { readonly used: number[]; taken: nu
     return of[pool];
   };
   const client = new PoolClient(
-    { pools: ['a', 'b'].map((host) => parsePoolUrl(`stratum+tcp://${host}:1`)), session: sessionOptions() },
+    {
+      pools: ['a', 'b'].slice(0, pools.length).map((host) => parsePoolUrl(`stratum+tcp://${host}:1`)),
+      session: sessionOptions(),
+    },
     { onJob: (news) => (news === undefined ? jobs.splice(0) : jobs.push(news)), onVerdict: () => undefined },
     {
       now: () => now,
       random: () => 0.5,
-      note: () => undefined,
+      note: (_level, _message, { code }) => void why.push(String(code)),
       every: (_millis, act) => {
         tick = act;
         return () => undefined;
       },
       connect: ({ host }, events) => {
-        const link = { pool: host === 'a' ? 0 : 1, number: open.length % 9, events, since: now, isOver: false };
+        const link = {
+          pool: host === 'a' ? 0 : 1,
+          number: open.length % 9,
+          events,
+          since: now,
+          endedMillis: 0,
+          isOver: false,
+        };
+        const { awayMillis = 0 } = pools[link.pool] as Pool;
+        const before = open.findLast((each) => each.pool === link.pool);
+        if (before !== undefined && now - before.endedMillis < awayMillis) {
+          later.push(() => events.onClose(refusal('pool_unreachable', 'no way')));
+          return { send: () => undefined, close: () => undefined };
+        }
         open.push(link);
         const put = (text: string) => later.push(() => link.isOver || events.onData(utf8(`${text}\n`)));
         later.push(() => events.onOpen());
@@ -98,7 +121,11 @@ function play(first: Pool, millis: number): { readonly used: number[]; taken: nu
             } else if (method === 'mining.ping') put(encodeResult(id, { method }));
             else if (method === 'mining.submit') {
               const { nonce } = request.params;
-              const answer = (pools[link.pool] as Pool).answer(count(sent, link.pool), random, known.has(toHex(nonce)));
+              const answer = (pools[link.pool] as Pool).answer(
+                count(sent, link.pool),
+                random,
+                known.has(toHex(nonce)) || now === link.since,
+              );
               known.add(toHex(nonce));
               if (answer === 'nothing') return;
               if (answer !== 'take') put(encodeError(id, errorReply(answer)));
@@ -134,7 +161,7 @@ function play(first: Pool, millis: number): { readonly used: number[]; taken: nu
         jobMillis = JOB_MILLIS,
       } = pools[link.pool] as Pool;
       if (now - link.since >= closesMillis) {
-        link.isOver = true;
+        [link.isOver, link.endedMillis] = [true, now];
         link.events.onClose(refusal('pool_closed', 'gone'));
       } else if (now % jobMillis === 0 && now > link.since)
         link.events.onData(utf8(`${newJob(random(cleanOneIn) === 0)}\n`));
@@ -154,7 +181,7 @@ function play(first: Pool, millis: number): { readonly used: number[]; taken: nu
     if (client.state !== undefined) count(used, client.state.pool, STEP);
   }
   client.stop();
-  return { used, taken };
+  return { used, taken, why };
 }
 
 const percent = (refused: number, code: Answer) => (_: number, random: Random) =>
@@ -203,4 +230,13 @@ test('an honest pool that refuses a share now and then, is busy for minutes and 
   };
   const { used } = play(pool, 60 * MINUTE);
   expect(used[1]).toBeLessThan(2 * MINUTE);
+});
+
+test('an honest pool that cannot be reached half of the time, and then finds the shares of meanwhile late, is not left for that', () => {
+  const pool: Pool = {
+    answer: (_, __, again) => (again ? CODE.unknown_job : 'take'),
+    closesMillis: 25_000,
+    awayMillis: 45_000,
+  };
+  expect(play(pool, 30 * MINUTE, [pool]).why).not.toContain('pool_rejects');
 });

@@ -9,7 +9,7 @@ import { addressOf, V1Client } from './stratum-client.ts';
 
 test(
   'stale rate with latency is at most 0.1 %',
-  lasts(600, 'it mines until thousands of shares are judged'),
+  lasts(120, 'it mines until thousands of shares are judged'),
   async () => {
     const seconds = count({ full: 15, deep: 300 });
     const { port, source, verifier } = await startBed({ threads: 1 });

@@ -6,10 +6,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
-import { launch } from '../chromium.ts';
-
-/** A busy machine takes its time; what never comes is found all the same. */
-const PATIENCE = 180_000;
+import { launch, UNLIMITED } from '../chromium.ts';
 
 let browser: Browser | undefined;
 
@@ -41,7 +38,7 @@ export function watch(page: Page): string[] {
 export async function newContext(options: BrowserContextOptions = {}): Promise<BrowserContext> {
   if (browser === undefined) throw new Error('withBrowser() was not called');
   const context = await browser.newContext(options);
-  context.setDefaultTimeout(PATIENCE);
+  context.setDefaultTimeout(UNLIMITED);
   onTestFinished(() => context.close());
   return context;
 }

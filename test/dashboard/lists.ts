@@ -223,7 +223,7 @@ test('a block is celebrated once, quietly, and without motion where that is wish
     page.on('websocket', (socket) => socket.on('framereceived', () => frames++));
     await page.goto(url);
     const words = page.locator('[data-block]');
-    await expect.poll(() => words.textContent()).toBe('The pool found a block with 100 % effort');
+    await expect.poll(() => words.textContent()).toBe('Block found with 100 % effort');
     // In the head of the page, where it covers nothing.
     expect(await atOnce(words.evaluate((one) => one.closest('header') !== null))).toBe(true);
     await page.locator('[data-block].hidden-text').waitFor({ state: 'attached' });
@@ -233,6 +233,65 @@ test('a block is celebrated once, quietly, and without motion where that is wish
     expect(await seen()).toEqual([display]);
     expect(complaints.filter((line) => !/503/.test(line))).toEqual([]);
   }
+});
+
+test('news of a block is read whole in the longest languages, and nothing moves for it', async () => {
+  for (const locale of ['de-DE', 'es-ES'])
+    for (const width of [1280, 360]) {
+      // Of an unlucky block: its effort is long.
+      const data = { ...block(1), state: 'found', reward: null, credited: false, found_millis: Date.now(), effort: 12 };
+      const url = await servePage(answers(3), { type: 'block', data: data as PoolBlock });
+      const { page, context } = await open('about:blank', {
+        locale,
+        viewport: { width, height: 800 },
+        reducedMotion: 'reduce',
+      });
+      await context.addInitScript(() => {
+        const seen: { cut?: number; height?: number } = {};
+        Object.assign(globalThis, { seen });
+        new MutationObserver(() => {
+          const news = document.querySelector('.celebration');
+          if (news === null || seen.cut !== undefined) return;
+          seen.cut = Math.max(news.scrollWidth - news.clientWidth, news.scrollHeight - news.clientHeight);
+          seen.height = document.querySelector('header.top')?.clientHeight ?? 0;
+        }).observe(document, { subtree: true, childList: true });
+      });
+      await page.goto(url);
+      await page.locator('[data-block].hidden-text').waitFor({ state: 'attached' });
+      const seen = await atOnce(
+        page.evaluate(() => ({
+          ...(globalThis as unknown as { seen: { cut?: number; height?: number } }).seen,
+          after: document.querySelector('header.top')?.clientHeight,
+        })),
+      );
+      expect(seen, `${locale}, ${width}`).toEqual({ cut: 0, height: seen.after, after: seen.after });
+    }
+});
+
+test('the fields of a form stand apart, and luck is told in numbers that people write', async () => {
+  const give = answers(3);
+  const luck = [{ service: 'pplns', expected: 1_703.2, found: 505, probability: 1e-40 }];
+  const url = await servePage(
+    (path, query) => {
+      const given = give(path, query);
+      return path === `miners/${address(1)}` ? { ...(given as object), luck } : given;
+    },
+    { type: 'pool', data: POOL },
+  );
+  const { page } = await open(`${url}#/miner/${address(1)}`);
+  await page.getByText('505 blocks found, 1,703 expected').waitFor();
+  await page.getByText('off by this much in less than 0.01 % of cases').waitFor();
+  await page.getByRole('navigation', { name: 'Parts of this page' }).getByRole('link', { name: 'Settings' }).click();
+  const notices = page.locator('section.card', { has: page.getByRole('heading', { name: 'Notices' }) });
+  await notices.getByText('Sign on this page').click();
+  await notices.getByRole('button', { name: 'Sign and change' }).waitFor();
+  const gaps = () =>
+    notices.evaluate((card) => {
+      const fields = [...card.querySelectorAll('form > label, form > fieldset, details[open] > :is(label, button)')];
+      const places = fields.map((field) => field.getBoundingClientRect());
+      return places.slice(1).map((place, i) => Math.round(place.top - (places[i]?.bottom ?? 0)));
+    });
+  await expect.poll(async () => Math.min(...(await gaps()))).toBeGreaterThanOrEqual(8);
 });
 
 test('‘Lowest effort’ and its explanation are shown together, or on a phone neither, and nothing is clipped', async () => {

@@ -1,7 +1,8 @@
 /** The parts of the page that decide without a browser: texts of figures, addresses of pages, consent, waits. */
 import fc from 'fast-check';
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test, vi } from 'vitest';
 import {
+  barTicks,
   chartPoints,
   historyPoints,
   labelSpace,
@@ -10,6 +11,7 @@ import {
   timeTicks,
   valueSpace,
 } from '../../dashboard/chart/chart-points.ts';
+import { read } from '../../dashboard/data/client.ts';
 import { type CsvColumn, csvOf, csvTime } from '../../dashboard/data/csv.ts';
 import { nextWait } from '../../dashboard/data/live.ts';
 import { earnedPerDay, payoutProgress, secondsToPayout, secondsUntilPaid } from '../../dashboard/earnings.ts';
@@ -27,6 +29,7 @@ import {
   minimumText,
   overTime,
   percent,
+  precise,
   roundedCoins,
   shortId,
   smallPercent,
@@ -124,6 +127,20 @@ test('the labels of the time lie within the chart, two at least, at round times 
   expect(timeLabels(timeTicks(start, start + 50, 60), 60).every((label) => label.length === 8)).toBe(true);
 });
 
+test('bars are labelled with their days, the newest always, and no two labels share their room', () => {
+  const days = Array.from({ length: 30 }, (_, i) => Date.UTC(2026, 10, 1 + i, 12) / 1000);
+  expect(barTicks(days.slice(0, 1), 300)).toEqual(days.slice(0, 1));
+  expect(barTicks([], 300)).toEqual([]);
+  for (const plotted of [220, 300, 1_000])
+    for (const shown of [1, 2, 7, 30]) {
+      const ticks = barTicks(days.slice(-shown), plotted);
+      expect(ticks.at(-1)).toBe(days.at(-1));
+      const [first, second] = ticks.map((tick) => days.slice(-shown).indexOf(tick));
+      const apart = ((second ?? shown) - (first ?? 0)) * (plotted / shown);
+      expect(second === undefined || apart >= 70, `${shown} days on ${plotted}`).toBe(true);
+    }
+});
+
 test('coins keep every atom', () => {
   expect(['0', '1', '100000000', '123456789012345678', '-150000000', '10'].map(coins)).toEqual([
     '0.00',
@@ -170,6 +187,14 @@ test('times, parts and names', () => {
     '1,200 %',
   ]);
   expect([hashes('0'), hashes('999'), hashes('12345678')]).toEqual(['0', '999', '12.3 M']);
+  expect([0.5, 193.2, 999.4, 999.6, 1_703, 4_589_123].map((value) => precise(value, 3))).toEqual([
+    '0.500',
+    '193',
+    '999',
+    '1,000',
+    '1,703',
+    '4,589,123',
+  ]);
   expect([percent(0.4567), percent(0.4567, 2), percent(Number.NaN)]).toEqual(['46 %', '45.67 %', '–']);
   expect(count(1_234_567)).toBe('1,234,567');
   expect(shortId('ab'.repeat(48))).toBe('ababababab…ababab');
@@ -425,4 +450,15 @@ test.each([
   ['logFileSize', 1_000, '--log-file-size', '1,000 B'],
 ])('the option %s of %j is written as on the command line, with its unit', (name, value, written, text) => {
   expect([optionName(name), optionValue(name, value)]).toEqual([written, text]);
+});
+
+test('an answer that breaks off is a pool that does not answer, and no status 200', async () => {
+  const stopped = { ok: true, status: 200, json: () => Promise.reject(new Error('the body was aborted')) };
+  vi.stubGlobal('fetch', () => Promise.resolve(stopped));
+  vi.stubGlobal('document', { baseURI: 'http://pool.example/' });
+  try {
+    await expect(read('pool')).rejects.toMatchObject({ code: 'unreachable', message: 'the pool does not answer' });
+  } finally {
+    vi.unstubAllGlobals();
+  }
 });

@@ -17,7 +17,7 @@ const FAILOVERS = repeats({ full: 1, deep: 50 });
 
 test(
   `${FAILOVERS} failovers at random instants: everybody is paid once (seed ${seed})`,
-  lasts(600, 'a database server ends, many times at the deep level'),
+  lasts(120, 'a database server ends, many times at the deep level'),
   async () => {
     const bed = await PayoutBed.open();
     const random = randomOf(seed);

@@ -20,7 +20,7 @@ import { keptLogs } from './kept-logs.ts';
 /** An election, a time-out of the database's client and a round of waiting for reports are each a few seconds. */
 const STALL_MILLIS = 180_000;
 const ROLLBACKS = repeats({ full: 1, deep: 50 });
-const TIMEOUT = lasts(600, 'it ends programs many times, and waits for them to come back');
+const TIMEOUT = lasts(120, 'it ends programs many times, and waits for them to come back');
 
 async function bed(names: readonly string[], redisUrl?: string) {
   const postgres = await startPostgresServer(60);

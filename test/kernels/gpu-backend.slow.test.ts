@@ -70,7 +70,7 @@ async function backend(gpu: Gpu, options: Partial<GpuBackendOptions> = {}, mayBu
   return { made, hits, exhausted, failures, until };
 }
 
-const LONG = lasts(600, 'a GPU that the processor stands in for is slow');
+const LONG = lasts(120, 'a GPU that the processor stands in for is slow');
 
 test('searches exactly its range, keeps the prefix and says when it is through', LONG, async () => {
   let gate: Promise<void> | undefined;

@@ -66,7 +66,7 @@ function shapes(variant: Variant): Shape[] {
 
 test.each(CASES.filter(([, , variants]) => variants.length > 0))(
   'with %s',
-  lasts(900, 'a GPU that the processor stands in for is slow'),
+  lasts(120, 'a GPU that the processor stands in for is slow'),
   async (_, layout, variants) => {
     const searchers: Searcher[] = [];
     for (const shape of variants.flatMap(shapes))

@@ -29,6 +29,6 @@ test.each(vectorsOf('mainnet'))('light: mainnet epoch $epoch', (vector) => check
 
 // 2.1 GiB and minutes on two cores.
 if (level === 'deep')
-  test.each(vectorsOf('mainnet'))('full: mainnet epoch $epoch', lasts(600, 'a dataset of 2 GiB is built'), (vector) =>
+  test.each(vectorsOf('mainnet'))('full: mainnet epoch $epoch', lasts(120, 'a dataset of 2 GiB is built'), (vector) =>
     check('full', vector),
   );

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { build } from 'vite';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { bigintToBytesBE, toHex } from '../../protocol/bytes.ts';
-import { BROWSER_PATIENCE, launch, serveBuilt } from '../chromium.ts';
+import { launch, serveBuilt, UNLIMITED } from '../chromium.ts';
 import type { PageSearch } from './page/page.ts';
 import { noiseHeader, referenceHasher, TINY } from './tiny-network.ts';
 
@@ -41,7 +41,7 @@ test.each([
   const browser = await launch();
   onTestFinished(() => browser.close());
   const page = await browser.newPage();
-  page.setDefaultTimeout(BROWSER_PATIENCE);
+  page.setDefaultTimeout(UNLIMITED);
   const errors: string[] = [];
   page.on('pageerror', (error) => errors.push(error.message));
   await page.goto(await serveBuilt(directory, isolated));

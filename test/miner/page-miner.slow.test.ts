@@ -8,7 +8,7 @@ import type { Browser, Page } from 'playwright-core';
 import { build } from 'vite';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { PageMinerOptions } from '../../miner/browser/page-miner.ts';
-import { BROWSER_PATIENCE, launch, serveBuilt } from '../chromium.ts';
+import { launch, serveBuilt, UNLIMITED } from '../chromium.ts';
 import { count } from '../level.ts';
 import { until } from '../until.ts';
 import { type FixtureOptions, MINER_ADDRESS, PoolFixture, THIEF_ADDRESS } from './pool-fixture.ts';
@@ -34,7 +34,7 @@ afterAll(async () => {
 
 async function open(isolated: boolean): Promise<Page> {
   const page = await browser.newPage();
-  page.setDefaultTimeout(BROWSER_PATIENCE);
+  page.setDefaultTimeout(UNLIMITED);
   page.on('crash', () => console.log('page crashed'));
   page.on('pageerror', (error) => console.log('page error', error.message));
   page.on('console', (message) => message.type() === 'error' && console.log('console', message.text()));
@@ -135,7 +135,7 @@ test('left to choose, a page with nothing but an imitated card uses the processo
 test('a card that was chosen and fails is replaced by the processor', async () => {
   const pool = await fixture({ shareWork: 20_000n });
   const page = await browser.newPage();
-  page.setDefaultTimeout(BROWSER_PATIENCE);
+  page.setDefaultTimeout(UNLIMITED);
   onTestFinished(() => page.close());
   // A card as the page sees it; the worker that opens it gets none.
   await page.addInitScript(() => {

@@ -18,7 +18,7 @@ import { lasts } from '../watch/limits.ts';
 
 const main = new URL('../../miner/main.ts', import.meta.url).pathname;
 const file = new URL('../../vectors/pow.json', import.meta.url);
-const SLOW = lasts(900, 'a GPU that the processor stands in for is slow');
+const SLOW = lasts(120, 'a GPU that the processor stands in for is slow');
 const VARIANTS = ['stream', 'shuffle', 'workgroup'];
 const TAIL = 'a binding and a tail';
 

@@ -44,11 +44,11 @@ class RelayingNode {
           return () => undefined;
         },
         mempool: { get: (id: Uint8Array) => this.pool.get(toHex(id)) },
-        chain: { transactionStatus: () => undefined },
+        chain: { transactionStatus: () => undefined, head: () => ({ height: 0 }) },
         submitTransaction: async (wire: Uint8Array) => {
           const id = transactionIdOfWire(wire);
           this.pool.set(toHex(id), wire);
-          this.#added({ id, wire } as unknown as PendingTransaction);
+          this.#added({ id, wire, body: { validUntilHeight: 1_000 } } as unknown as PendingTransaction);
           return { status: 'accepted', id };
         },
       },

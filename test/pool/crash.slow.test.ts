@@ -145,7 +145,7 @@ async function expectMoney(sql: Sql, api: string, rigs: readonly number[]): Prom
 
 test(
   'whatever is killed, nothing answered is lost, nothing is paid twice and every reward has its finder',
-  lasts(600, 'it ends programs many times, and waits for them to come back'),
+  lasts(180, 'it ends programs many times, and waits for them to come back'),
   async () => {
     const stack = new KillableStack();
     await stack.start();

@@ -31,6 +31,16 @@ test('whatever an account changes, the highest threshold of any time in the last
   );
 });
 
+test('with as many thresholds as are kept, a clock that was set back shortens none', () => {
+  const now = 1_000 * HOUR;
+  const before = Array.from({ length: MAX_EARLIER }, (_, i) => ({
+    atoms: 100n + BigInt(i),
+    untilMillis: i === 0 ? now : now - 480 * HOUR,
+  }));
+  const earlier = withEarlier(before, { atoms: 50n, untilMillis: now - 240 * HOUR });
+  expect(highestThreshold({ minimum: 1n, earlier }, now + HOUR, 26 * HOUR)).toBe(100n);
+});
+
 test('the judge of what is owed: paid, below the threshold, paused, unpaid', () => {
   const facts = { credited: 100n, paid: 40n, threshold: 50n, advanced: 0n, isPaused: false };
   expect(judgeUnpaid(facts)).toBe('unpaid');

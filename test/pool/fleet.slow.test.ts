@@ -56,7 +56,7 @@ const memoryOf = ({ program }: Instance): number =>
 
 test(
   'three instances: services away, a full disk, sessions that move, one killed, one added: no share lost or twice, no header given twice',
-  lasts(600, 'it ends programs many times, and waits for them to come back'),
+  lasts(180, 'it ends programs many times, and waits for them to come back'),
   async () => {
     const verifier = createVerifier({ network: NETWORKS.development, mode: 'full', threads: 1 });
     onTestFinished(() => verifier.close());

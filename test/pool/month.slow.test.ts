@@ -333,7 +333,7 @@ async function expectBooks(month: Month): Promise<void> {
 
 test(
   'a month of joining, leaving, hopping and dying, and every atom is where it belongs',
-  lasts(900, 'it is a month of a pool'),
+  lasts(120, 'it is a month of a pool'),
   async () => {
     const database = new MonthDatabase(temporaryDirectory());
     onTestFinished(() => database.close());

@@ -255,3 +255,15 @@ test('figures of the operator: each time has its worst and what was refused in i
   await prune(92 * 24 * HOUR);
   expect(await rows()).toEqual([]);
 });
+
+test('an account dates from its first share, however late the books take it, and never from the future', async () => {
+  const dates = async (name: string) => {
+    const [row] = await books.sql<{ at: Date; now: Date }[]>`select created_at as at, now() from accounts
+      where payload = ${Buffer.from(account(name))}`;
+    return row as { at: Date; now: Date };
+  };
+  expect((await dates('b')).at.getTime()).toBe(START);
+  await books.take([share('early clock', 'one', 1n, Date.now() + 48 * HOUR)]);
+  const { at, now } = await dates('early clock');
+  expect(at.getTime()).toBeLessThanOrEqual(now.getTime());
+});

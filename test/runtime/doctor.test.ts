@@ -11,7 +11,14 @@ import { poolOptions } from '../../pool/options.ts';
 import { poolDoctor } from '../../pool/start/doctor.ts';
 import { type OptionTable, parseCommandLine, path, readHttpUrl } from '../../runtime/command-line/command-line.ts';
 import { bad, type Check, doctorCommand, ok, warn } from '../../runtime/doctor/doctor.ts';
-import { clockCheck, directoryChecks, isInUse, portChecks, secretCheck } from '../../runtime/doctor/machine.ts';
+import {
+  clockCheck,
+  directoryChecks,
+  isInUse,
+  notWritable,
+  portChecks,
+  secretCheck,
+} from '../../runtime/doctor/machine.ts';
 import { nodeChecks, reachCheck } from '../../runtime/doctor/other-programs.ts';
 import { shownOptions } from '../../runtime/doctor/shown-options.ts';
 import { lockDirectory } from '../../runtime/files/directory-lock.ts';
@@ -72,6 +79,16 @@ test('a directory is looked at and left as it was', async () => {
   expect((await look(directoryChecks(data)))[0]).toMatchObject({ state: 'warn', remedy: `run chmod 750 ${data}` });
   writeFileSync(join(directory, 'file'), '');
   expect(await look(directoryChecks(join(directory, 'file')).slice(0, 1))).toMatchObject([{ state: 'bad' }]);
+});
+
+test('a data directory that cannot be made is made by root for its user, and no folder above it is given away', () => {
+  const [missing, there] = [notWritable('/var/lib/svc-x', '/var/lib', 998), notWritable('/srv/x', '/srv/x', 998)];
+  expect(missing).toMatchObject({
+    state: 'bad',
+    remedy: expect.stringContaining('install -d -m 700 -o 998 /var/lib/svc-x'),
+  });
+  expect(missing.remedy).not.toContain('chown');
+  expect(there.remedy).toContain('chown /srv/x to');
 });
 
 test('root is told that a directory is another user’s, and locks none of them', async () => {

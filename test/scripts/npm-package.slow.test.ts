@@ -137,7 +137,7 @@ test('an archive depends on names and contents alone: not on times, modes of oth
 
 test(
   'an installed package runs every program',
-  lasts(600, 'at the deep level npm installs 178 packages and a pool begins its books'),
+  lasts(120, 'at the deep level npm installs 178 packages and a pool begins its books'),
   async () => {
     const folder = temporaryDirectory();
     const archive = pack(folder);

@@ -11,7 +11,7 @@ declare module 'vitest' {
 const SECOND = 1_000;
 const SHORT: Limits = { millis: 30 * SECOND, stillMillis: 30 * SECOND };
 /** Tests of real programs wait for their starts, for cuts, and for time limits of the programs. */
-const SLOW: Limits = { millis: 300 * SECOND, stillMillis: 60 * SECOND };
+const SLOW: Limits = { millis: 120 * SECOND, stillMillis: 60 * SECOND };
 
 export function limitsOf(file: string, named?: number): Limits {
   const limits = file.endsWith('.slow.test.ts') ? SLOW : SHORT;

@@ -5,19 +5,16 @@
 import type { ChildProcess } from 'node:child_process';
 import { subscribe } from 'node:diagnostics_channel';
 import type { Readable } from 'node:stream';
+import { Seen } from './seen.ts';
 
 const KEPT_CHARACTERS = 4_000;
 const SHOWN_LINES = 12;
 const SHOWN_PROGRAMS = 12;
-const KINDS = 2_000;
-
-/** A line without what differs from one to the next of its kind: times, numbers, identifiers. */
-export const kindOf = (line: string): string => line.replaceAll(/[0-9a-f]{8,}|\d+/gi, '#').slice(0, 200);
 
 class Started {
   readonly #child: ChildProcess;
   readonly #moved: () => void;
-  readonly #kinds = new Set<string>();
+  readonly #seen = new Seen();
   #text = '';
 
   constructor(child: ChildProcess, moved: () => void) {
@@ -36,12 +33,7 @@ class Started {
 
   #take(text: string): void {
     this.#text = `${this.#text}${text}`.slice(-KEPT_CHARACTERS);
-    for (const line of text.split('\n')) {
-      const kind = kindOf(line);
-      if (this.#kinds.size >= KINDS || this.#kinds.has(kind)) continue;
-      this.#kinds.add(kind);
-      this.#moved();
-    }
+    if (this.#seen.moves(text)) this.#moved();
   }
 
   get isRunning(): boolean {

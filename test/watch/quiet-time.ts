@@ -14,6 +14,19 @@ export type Use = {
   readonly waited: number;
 };
 
+/** What one look at a machine says of the time since the look before. */
+export type Work = {
+  /** Which part of the time was quiet. */
+  readonly share: number;
+  /** The test itself computed all the time, with a core or in wait for one. */
+  readonly computes: boolean;
+  /** Something that it started did something. */
+  readonly works: boolean;
+};
+
+/** Of one core. */
+const COMPUTES = 0.5;
+const WORKS = 0.1;
 /** A tree that gets less than this of the machine still ends: after twenty times its limit. */
 const LEAST_SHARE = 0.05;
 
@@ -77,4 +90,31 @@ export function threadsOf(processes: readonly number[]): Threads {
 export function diskWaited(): number {
   const [, micros = '0'] = /^some .*total=(\d+)/.exec(read('/proc/pressure/io')) ?? [];
   return Number(micros) * 1_000;
+}
+
+/** Of this process and all that it started. */
+export class Machine {
+  #threads: Threads | undefined;
+  #disk = 0;
+
+  /** What comes next is not compared with what was before. */
+  forget(): void {
+    this.#threads = undefined;
+  }
+
+  look(passedMillis: number): Work {
+    const nanos = passedMillis * 1e6;
+    const [own, ...others] = processTree(process.pid);
+    const before = this.#threads;
+    const [ownThreads, otherThreads] = [threadsOf([own as number]), threadsOf(others)];
+    this.#threads = new Map([...ownThreads, ...otherThreads]);
+    const [disk, diskBefore] = [diskWaited(), this.#disk];
+    this.#disk = disk;
+    if (before === undefined) return { share: 1, computes: false, works: false };
+    const use = useBetween(before, this.#threads);
+    const share = quietShare(use, nanos, Math.min(1, (disk - diskBefore) / nanos));
+    const could = nanos * share;
+    const computes = useBetween(before, ownThreads).ran >= COMPUTES * could;
+    return { share, computes, works: use.ran >= WORKS * could };
+  }
 }

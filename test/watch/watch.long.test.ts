@@ -2,8 +2,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, onTestFinished, test } from 'vitest';
-import { kindOf } from './programs.ts';
+
 import { processTree, quietShare, threadsOf, useBetween } from './quiet-time.ts';
+import { kindOf } from './seen.ts';
 import { Watch } from './watch.ts';
 
 /** Its ticks are short, so that a hang takes half a second. */

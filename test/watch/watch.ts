@@ -2,14 +2,17 @@
  * Ends a test that hangs. A test has a limit of its own, and ends earlier when nothing that it waits for has moved for a while; both in quiet time
  * (quiet-time.ts), so a busy machine ends no good test. The failure says what was waited for, and what its programs printed last.
  *
- * What moves: a value that is looked at (test/until.ts, `expect.poll`) changes, a wait begins or ends, a program prints a line of a new kind, the test
- * itself computes. Where it does not say what it waits for, any work of its programs counts too.
+ * What moves: a value that is looked at (test/until.ts, `expect.poll`) or the text of a page that is waited for (pages.ts) brings something new (seen.ts), what is waited for
+ * comes, a wait of a new kind begins, a program prints a line of a new kind. That a look asks again, loads a page again or waits within itself does not count. Where a test does not say
+ * what it waits for, its own work and that of its programs count too.
  */
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { Programs } from './programs.ts';
-import { diskWaited, processTree, quietShare, type Threads, threadsOf, useBetween } from './quiet-time.ts';
+import { Machine, type Work } from './quiet-time.ts';
+import { kindOf, Seen } from './seen.ts';
 
 const TICK_MILLIS = 1_000;
 /** Most ticks that one counts for: where more time passed, this process itself could not run. */
@@ -18,9 +21,6 @@ const MOST_TICKS = 2;
 const FREE_TICKS = 3;
 /** A poll that has not looked for so long has ended. */
 const FORGOTTEN_TICKS = 5;
-/** Of one core: a test that computes all the time, and programs that do something. */
-const COMPUTES = 0.5;
-const WORKS = 0.1;
 const SHOWN_CHARACTERS = 600;
 const MOST_WHY_CHARACTERS = 4_000;
 
@@ -32,6 +32,12 @@ export type Limits = {
 };
 
 class Hung extends Error {}
+
+export type Time = {
+  nowMillis(): number;
+  every(millis: number, tick: () => void): { stop(): void };
+  readonly machine: { forget(): void; look(passedMillis: number): Work };
+};
 
 type Guarded = {
   readonly title: string;
@@ -46,6 +52,8 @@ type Said = {
   readonly seen?: () => unknown;
   /** What helps when it does not. */
   readonly why?: () => string;
+  /** What is looked at each second while it waits, where it has no look of its own: the page on which an element must appear. Never rejects. Only this moves, and no end of such a wait. */
+  readonly glance?: () => Promise<unknown>;
 };
 
 type Wait = {
@@ -56,7 +64,8 @@ type Wait = {
   readonly within: readonly Guarded[];
   /** It ends by itself when nobody looks any more: of a poll nobody says when it has ended. */
   readonly isPoll: boolean;
-  seen: string;
+  readonly seen: Seen;
+  shown: string;
   lookedAt: number;
   isLooking: boolean;
 };
@@ -70,24 +79,39 @@ const shown = (value: unknown): string =>
 // Tests replace the clock and the timers.
 const { setInterval, clearInterval } = globalThis;
 const hrtime = process.hrtime.bigint;
-const nowMillis = (): number => Number(hrtime() / 1_000_000n);
+const REAL: Time = {
+  nowMillis: () => Number(hrtime() / 1_000_000n),
+  every: (millis, tick) => {
+    const timer = setInterval(tick, millis).unref();
+    return { stop: () => clearInterval(timer) };
+  },
+  machine: new Machine(),
+};
 
 export class Watch {
   readonly #tickMillis: number;
+  readonly #time: Time;
   readonly #programs = new Programs(() => this.#move());
   readonly #waits = new Set<Wait>();
   readonly #guarded = new Set<Guarded>();
-  #timer: NodeJS.Timeout | undefined;
+  /** Kinds of waits that began. */
+  readonly #kinds = new Set<string>();
+  readonly #glances = new Map<() => Promise<unknown>, Seen>();
+  /** Those of waits since the last tick. */
+  readonly #due = new Set<() => Promise<unknown>>();
+  /** What runs within a look is a part of it: its waits say nothing that the value of the look does not. */
+  readonly #within = new AsyncLocalStorage<Wait>();
+  #timer: { stop(): void } | undefined;
   #tickAt = 0;
   #since = 0;
   #moved = false;
   #stillMillis = 0;
-  #threads: Threads | undefined;
-  #disk = 0;
+  #waited = false;
   #stillestMillis = 0;
 
-  constructor(tickMillis = TICK_MILLIS) {
+  constructor(tickMillis = TICK_MILLIS, time = REAL) {
     this.#tickMillis = tickMillis;
+    this.#time = time;
   }
 
   /** The longest quiet time without movement since it was last asked for: how near the limit is. */
@@ -102,17 +126,41 @@ export class Watch {
   }
 
   #begin(what: string, said: Said = {}, isPoll = false): Wait {
-    const now = nowMillis();
+    const now = this.#time.nowMillis();
     const within = [...this.#guarded];
-    const wait: Wait = { what, said, begun: now, within, isPoll, seen: '', lookedAt: now, isLooking: false };
+    const seen = new Seen();
+    const wait: Wait = { what, said, begun: now, within, isPoll, seen, shown: '', lookedAt: now, isLooking: false };
     this.#waits.add(wait);
-    this.#move();
+    this.#waited = true;
+    if (said.glance) this.#due.add(said.glance);
+    if (this.#within.getStore() !== undefined) return wait;
+    const kind = kindOf(what);
+    // Of a poll nobody says when it ends; that another begins says that it has.
+    if (isPoll || !this.#kinds.has(kind)) this.#move();
+    this.#kinds.add(kind);
     return wait;
   }
 
-  #end(wait: Wait): void {
+  #end(wait: Wait, came: boolean): void {
     this.#waits.delete(wait);
-    this.#move();
+    if (came && wait.said.glance === undefined && this.#within.getStore() === undefined) this.#move();
+  }
+
+  async #ended<T>(wait: Wait, promise: Promise<T>): Promise<T> {
+    let came = false;
+    try {
+      const value = await promise;
+      came = true;
+      return value;
+    } finally {
+      this.#end(wait, came);
+    }
+  }
+
+  /** A wait whose end somebody else says. */
+  begin(what: string, said: Said): { end(): void } {
+    const wait = this.#begin(what, said);
+    return { end: () => this.#end(wait, true) };
   }
 
   #isOver({ within }: Wait): boolean {
@@ -123,7 +171,7 @@ export class Watch {
     wait.isLooking = true;
     let seen: unknown;
     try {
-      const value = await look();
+      const value = await this.#within.run(wait, look);
       seen = value;
       return value;
     } catch (error) {
@@ -131,15 +179,15 @@ export class Watch {
       throw error;
     } finally {
       wait.isLooking = false;
-      const now = nowMillis();
+      const now = this.#time.nowMillis();
       // What comes soon costs nothing, and of many looks in a second one is enough.
       if (
         now - wait.begun > FREE_TICKS * this.#tickMillis &&
-        (wait.seen === '' || now - wait.lookedAt > this.#tickMillis)
+        (wait.shown === '' || now - wait.lookedAt > this.#tickMillis)
       ) {
-        const text = shown(wait.said.seen === undefined ? seen : wait.said.seen());
-        if (text !== wait.seen) this.#move();
-        wait.seen = text;
+        const value = wait.said.seen === undefined ? seen : wait.said.seen();
+        if (wait.seen.moves(value) && this.#within.getStore() === undefined) this.#move();
+        wait.shown = shown(value);
         wait.lookedAt = now;
       }
     }
@@ -147,12 +195,7 @@ export class Watch {
 
   /** Waits for something, and says so. */
   async waitFor<T>(what: string, promise: Promise<T>): Promise<T> {
-    const wait = this.#begin(what);
-    try {
-      return await promise;
-    } finally {
-      this.#end(wait);
-    }
+    return await this.#ended(this.#begin(what), promise);
   }
 
   /** Hands out a look that is watched. It throws when the test was ended meanwhile. */
@@ -167,11 +210,7 @@ export class Watch {
       if (this.#isOver(wait)) throw new Hung('the test was ended');
       return this.#look(wait, look);
     };
-    try {
-      return await act(watched);
-    } finally {
-      this.#end(wait);
-    }
+    return await this.#ended(wait, act(watched));
   }
 
   /** A look of `expect.poll`. When the test was ended, it never comes back: the poll would look for ever. */
@@ -183,6 +222,7 @@ export class Watch {
       wait ??= this.#begin(`expect.poll(${look})`, {}, true);
       if (this.#isOver(wait)) return await new Promise(() => {});
       this.#waits.add(wait);
+      this.#waited = true;
       return await this.#look(wait, () => look(context));
     };
   }
@@ -196,26 +236,29 @@ export class Watch {
       return await Promise.race([act(), hung]);
     } finally {
       this.#guarded.delete(guarded);
-      if (this.#guarded.size === 0) clearInterval(this.#timer);
+      if (this.#guarded.size === 0) this.#timer?.stop();
     }
   }
 
   #enter(guarded: Guarded): void {
     if (this.#guarded.size === 0) {
       this.#waits.clear();
+      this.#kinds.clear();
+      this.#glances.clear();
       this.#programs.forgetEnded();
-      this.#since = this.#tickAt = nowMillis();
-      this.#threads = undefined;
-      this.#timer = setInterval(() => this.#tick(), this.#tickMillis).unref();
+      this.#since = this.#tickAt = this.#time.nowMillis();
+      this.#time.machine.forget();
+      this.#timer = this.#time.every(this.#tickMillis, () => this.#tick());
     }
     this.#stillMillis = 0;
     this.#guarded.add(guarded);
   }
 
   #tick(): void {
-    const now = nowMillis();
+    const now = this.#time.nowMillis();
     const passed = Math.min(now - this.#tickAt, MOST_TICKS * this.#tickMillis);
     this.#tickAt = now;
+    if (now - this.#since >= FREE_TICKS * this.#tickMillis) this.#glance();
     const quiet = passed * (now - this.#since < FREE_TICKS * this.#tickMillis ? 1 : this.#measure(passed));
     for (const wait of this.#waits)
       if (wait.isPoll && !wait.isLooking && now - wait.lookedAt > FORGOTTEN_TICKS * this.#tickMillis)
@@ -234,28 +277,32 @@ export class Watch {
     this.#note();
   }
 
-  /** Which part of the time was quiet. Sees, too, whether the test computes. */
+  /** Which part of the time was quiet. Sees, too, what the test and its programs do. */
   #measure(passedMillis: number): number {
-    const nanos = passedMillis * 1e6;
-    const [own, ...others] = processTree(process.pid);
-    const before = this.#threads;
-    const [ownThreads, otherThreads] = [threadsOf([own as number]), threadsOf(others)];
-    this.#threads = new Map([...ownThreads, ...otherThreads]);
-    const [disk, diskBefore] = [diskWaited(), this.#disk];
-    this.#disk = disk;
-    if (before === undefined) return 1;
-    const use = useBetween(before, this.#threads);
-    const share = quietShare(use, nanos, Math.min(1, (disk - diskBefore) / nanos));
-    const could = nanos * share;
-    if (useBetween(before, ownThreads).ran >= COMPUTES * could) this.#move();
-    if (this.#waits.size === 0 && use.ran >= WORKS * could) this.#move();
+    const { share, computes, works } = this.#time.machine.look(passedMillis);
+    if (!this.#waited && this.#waits.size === 0 && (computes || works)) this.#move();
+    this.#waited = false;
     return share;
   }
 
+  #glance(): void {
+    const waits = [...this.#waits].filter(({ said }) => said.glance !== undefined);
+    const due = new Set([...this.#due, ...waits.map(({ said }) => said.glance as () => Promise<unknown>)]);
+    this.#due.clear();
+    for (const glance of due) {
+      const seen = this.#glances.get(glance) ?? new Seen();
+      this.#glances.set(glance, seen);
+      void glance().then((value) => {
+        if (seen.moves(value)) this.#move();
+        for (const wait of waits) if (wait.said.glance === glance) wait.shown = shown(value);
+      });
+    }
+  }
+
   #fail(guarded: Guarded, why: string): void {
-    const now = nowMillis();
-    const waits = [...this.#waits].map(({ what, begun, seen, said }) => {
-      const last = seen === '' ? '' : `\n    last seen: ${seen}`;
+    const now = this.#time.nowMillis();
+    const waits = [...this.#waits].map(({ what, begun, shown, said }) => {
+      const last = shown === '' ? '' : `\n    last seen: ${shown}`;
       const why = said.why?.().slice(-MOST_WHY_CHARACTERS) ?? '';
       return `  for ${Math.round((now - begun) / 1_000)} s: ${what.slice(0, SHOWN_CHARACTERS)}${last}${why === '' ? '' : `\n    ${why}`}`;
     });

@@ -34,6 +34,8 @@ const CHECK_AGAIN_MILLIS = 50;
 const GATHER_MILLIS = 50;
 /** Half as many identifiers as a neighbour looks up, so that a link that stalls and recovers does not exceed its limit. */
 const MILLIS_PER_ID = 2_000 / LOOKED_UP.perSecond;
+/** What expires within so many cuts is not announced: it may be gone when a neighbour asks for it, which would blame this node. Anybody can make such transactions, and they cost nothing. */
+const LASTING_CUTS = 8;
 /** Identifiers that wait to be announced. What is pushed out is found by peers that ask what waits. */
 const MAX_GATHERED = 16_384;
 /**
@@ -84,6 +86,7 @@ export class TransactionRelay {
     this.#checked = new FairShare(CHECKED_OF_ALL, dependencies.steady());
     const { network } = dependencies;
     this.#wants = new TransactionWants({
+      steady: dependencies.steady,
       ask: (peer, question) => network.ask(peer, 'relay', question),
       allowed: (peer, bytes, isOver) => this.#allowed(peer, bytes, isOver),
       take: (peer, wire) => this.#take(peer, wire),
@@ -91,7 +94,9 @@ export class TransactionRelay {
       failed: (peer, error) => blame(network, peer, error),
       isHere: (peer, id) => this.#mayRead(peer, 1) && this.#isHere(id),
     });
-    this.#unsubscribe = dependencies.node.on('mempoolAdded', ({ id }) => {
+    const { chain } = dependencies.node;
+    this.#unsubscribe = dependencies.node.on('mempoolAdded', ({ id, body }) => {
+      if (body.validUntilHeight < chain.head().height + LASTING_CUTS) return;
       this.#gathered.set(nameOf(id), id);
       if (this.#timer === undefined) this.#announce();
     });
@@ -111,7 +116,7 @@ export class TransactionRelay {
     for (const [name, id] of this.#gathered) {
       if (ids.length >= MAX_TRANSACTIONS) break;
       this.#gathered.delete(name);
-      ids.push(id);
+      if (this.#with.node.mempool.get(id) !== undefined) ids.push(id);
     }
     if (ids.length === 0) return;
     this.#with.network.publish('transactions', encodeBatch(randomBytes(SALT_BYTES), ids));

@@ -23,6 +23,8 @@ const [MAX_AT_ONCE, FIRST_AT_ONCE] = [8, 2];
 /** How often a transaction that did not fit into an answer is requested again. */
 const TRIES = 8;
 const HASTE_MILLIS = 1_500;
+/** Who is asked within this time is asked at once. */
+const AT_ONCE_MILLIS = 500;
 
 /** The result: it was delivered, whatever the mempool says to it; refused as a peer's fault; or not delivered. */
 export type Came = 'here' | 'bad' | 'nobody';
@@ -32,6 +34,7 @@ export type TransactionWantsDependencies = {
   /** Resolves when so many bytes of the peer may be checked, or need not be any more. */
   allowed(peer: PeerName, bytes: number, isOver: () => boolean): Promise<void>;
   take(peer: PeerName, wire: Bytes): Promise<Exclude<Came, 'nobody'>>;
+  steady(): number;
   /** The peer announced these first, was asked at once, and did not deliver them. */
   missed(peer: PeerName, ids: readonly Bytes[]): void;
   failed(peer: PeerName, error: unknown): void;
@@ -56,8 +59,8 @@ type Wanted = {
   readonly over: PromiseWithResolvers<Came>;
 };
 
-/** `isOwed`: the peer is asked because it announced it, and not because another one did not deliver. */
-type Turn = { readonly wanted: Wanted; readonly isOwed: boolean };
+/** `owedUntil`: who announced it has it if it is asked until then. One that is asked because another did not deliver owes nothing. */
+type Turn = { readonly wanted: Wanted; readonly owedUntil: number };
 
 type Line = { readonly queue: Turn[]; asking: number };
 
@@ -118,7 +121,7 @@ export class TransactionWants {
     const state = { pending: 0, tries: 0, isLate: false, width: FIRST_AT_ONCE, isBad: false, came: undefined };
     const wanted: Wanted = { id, sources: [], known: new Set([peer]), ...state, over: Promise.withResolvers() };
     this.#wanted.set(name, wanted);
-    this.#queue(peer, { wanted, isOwed: true });
+    this.#queue(peer, { wanted, owedUntil: this.#with.steady() + AT_ONCE_MILLIS });
     return wanted;
   }
 
@@ -138,6 +141,7 @@ export class TransactionWants {
 
   async #askFor(peer: PeerName, line: Line, asked: readonly Turn[]): Promise<void> {
     line.asking++;
+    const askedAt = this.#with.steady();
     let hasMore = false;
     try {
       const ids = asked.map(({ wanted }) => wanted.id);
@@ -147,7 +151,7 @@ export class TransactionWants {
       // Transactions that did not fit into the answer are requested again.
       hasMore = missing.length < asked.length && answer.length > ANSWER_BYTES - MAX_TRANSACTION_BYTES;
       await this.#receive(peer, asked, wires);
-      const owed = hasMore ? [] : missing.filter(({ isOwed }) => isOwed);
+      const owed = hasMore ? [] : missing.filter(({ owedUntil }) => askedAt <= owedUntil);
       if (owed.length > 0)
         this.#with.missed(
           peer,
@@ -208,7 +212,7 @@ export class TransactionWants {
         this.#end(wanted, 'here');
         return;
       }
-      this.#queue(next, { wanted, isOwed: false });
+      this.#queue(next, { wanted, owedUntil: Number.NEGATIVE_INFINITY });
       this.#pump(next);
     } else if (wanted.pending === 0) this.#end(wanted, wanted.isBad ? 'bad' : 'nobody');
   }

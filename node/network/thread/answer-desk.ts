@@ -60,10 +60,12 @@ export class AnswerDesk {
       await answerStream(stream, { bytes: questionBytes, millis }, async (question, until) => {
         if (!this.#mayAsk(peer)) return undefined;
         if (!this.#hasRoom(holder)) return BUSY;
+        const askedAt = this.#with.steady();
         const given = await this.#with.serve(peer, protocol, question);
         held = given?.length ?? 0;
         this.#hold(holder, held);
-        signal = until;
+        // Where this node took most of the time, the peer had too little to read.
+        if (this.#with.steady() - askedAt < millis / 2) signal = until;
         return given;
       });
     } catch (error) {

@@ -19,7 +19,7 @@ const WORKERS = 4;
 
 test(
   `${PAYMENTS} random payments, ${KILLS} kills`,
-  lasts(600, 'it ends programs many times, and waits for them to come back'),
+  lasts(120, 'it ends programs many times, and waits for them to come back'),
   async () => {
     const directory = mkdtempSync(join(tmpdir(), 'svc-wallet-'));
     const files = new WalletFiles(directory);
