@@ -32,6 +32,7 @@ const PROGRAM_FILES = [
   'test/until.ts',
   'test/watch/programs.ts',
   'test/watch/quiet-time.ts',
+  'test/watch/seen.ts',
   'test/watch/watch.ts',
 ];
 const PROGRAM_MODULES = [

@@ -21,17 +21,26 @@ export const apiUrl = (path: string): URL => new URL(`api/v1/${path}`, document.
 
 export async function read<T>(path: string, init: RequestInit = {}): Promise<T> {
   let response: Response;
+  let text: string;
   try {
     response = await fetch(apiUrl(path), { signal: AbortSignal.timeout(TIMEOUT_MILLIS), ...init });
+    // One that breaks off, or takes too long, is no answer.
+    text = await response.text();
   } catch {
     throw new PoolError(0, 'unreachable', word('error.unreachable'));
   }
-  const body = (await response.json().catch(() => undefined)) as (T & Partial<ErrorDocument>) | undefined;
+  const body = parsed(text) as (T & Partial<ErrorDocument>) | undefined;
   if (response.ok && body !== undefined) return body;
-  // An answer that broke off, or took too long.
-  if (response.ok) throw new PoolError(0, 'unreachable', word('error.unreachable'));
   const error = body?.error;
   throw new PoolError(response.status, error?.code ?? 'unreadable', messageOf(response.status, error));
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 const GENERAL = ['too_many_requests', 'unavailable', 'internal'] as const;

@@ -55,12 +55,14 @@ function twins(count: number) {
   });
 }
 
-test('a node that hands on the second of two blocks with one body can deliver it, and is not blamed by the next', async () => {
-  const blocks = twins(BLOCKS);
+/** A miner that has the blocks, and tells the relay. `asked`: for whole blocks. */
+function comes(blocks: ReturnType<typeof twins>) {
   const byId = new Map(blocks.map((block) => [toHex(blockId(block.header)), block]));
+  const asked: string[] = [];
   const answer = async (_: string, protocol: string, bytes: Uint8Array) => {
     if (protocol !== 'relay') return undefined;
     const question = decodeRelayQuestion(bytes);
+    if (question.type === 'block') asked.push(toHex(question.block));
     if (question.type === 'block') return encodeBlocksAnswer([byId.get(toHex(question.block))]);
     if (question.type === 'carried')
       return encodeWires(decodeBody((blocks[0] as { body: Uint8Array }).body).transactions);
@@ -74,6 +76,12 @@ test('a node that hands on the second of two blocks with one body can deliver it
     { answer: async () => undefined, heard: (_, topic, data) => void (topic === 'blocks' && heard.add(toHex(data))) },
     'follower',
   );
+  return { asked, heard };
+}
+
+test('a node that hands on the second of two blocks with one body can deliver it, and is not blamed by the next', async () => {
+  const blocks = twins(BLOCKS);
+  const { heard } = comes(blocks);
   for (const { header, body } of blocks)
     expect(await room.node('relay').hear('mallory', 'blocks', encodeShortBlock(header, decodeBody(body)))).toBe(
       'accept',
@@ -83,4 +91,21 @@ test('a node that hands on the second of two blocks with one body can deliver it
   expect(room.broken).toEqual([]);
   // The next one hands them on as well: honest ones build on none of them.
   expect(heard.size).toBe(BLOCKS);
+});
+
+test('the second of two blocks with one body is fetched once, however often and wrongly it is announced, and every node hears of it', async () => {
+  const blocks = twins(2);
+  const { asked, heard } = comes(blocks);
+  const tell = (data: Uint8Array) => room.node('relay').hear('mallory', 'blocks', data);
+  const [first, second] = blocks.map(({ header, body }) => encodeShortBlock(header, decodeBody(body)));
+  expect(await tell(first as Uint8Array)).toBe('accept');
+  for (let i = 1; i <= BLOCKS; i++) {
+    const wrong = Uint8Array.from(second as Uint8Array);
+    // The last byte is of a transaction's name.
+    wrong[wrong.length - 1] = (wrong.at(-1) as number) ^ i;
+    expect(await tell(wrong)).toBe('ignore');
+  }
+  expect(asked).toHaveLength(1);
+  await until(() => heard.has(toHex(second as Uint8Array)));
+  expect(room.blamed.filter(({ peer }) => peer !== 'listener')).toEqual([]);
 });

@@ -29,7 +29,7 @@ test('a connection is found, and its IP address or its miner is banned from the 
   await page.setViewportSize({ width: 1_280, height: 800 });
   const hidden = () => card.locator('.scroll').evaluate((table) => table.scrollWidth - table.clientWidth);
   await expect.poll(hidden).toBeLessThanOrEqual(0);
-  const setting = page.locator('form[data-setting="pool_name"]');
+  const setting = page.locator('form[data-setting="fee_solo"]');
   const middle = (what: string) =>
     setting
       .locator(what)
@@ -38,7 +38,6 @@ test('a connection is found, and its IP address or its miner is banned from the 
         const { top, height } = element.getBoundingClientRect();
         return top + height / 2;
       });
-  console.log('MID', await middle('input'), await middle('button'), await setting.evaluate((e) => getComputedStyle(e).alignItems + ' ' + getComputedStyle(e.querySelector('.pair')!).marginTop));
   await expect.poll(async () => Math.abs((await middle('input')) - (await middle('button')))).toBeLessThan(6);
   await card.getByRole('searchbox').fill('203.0.113.0/24');
   await page.keyboard.press('Enter');

@@ -453,7 +453,7 @@ test.each([
 });
 
 test('an answer that breaks off is a pool that does not answer, and no status 200', async () => {
-  const stopped = { ok: true, status: 200, json: () => Promise.reject(new Error('the body was aborted')) };
+  const stopped = { ok: true, status: 200, text: () => Promise.reject(new Error('the body was aborted')) };
   vi.stubGlobal('fetch', () => Promise.resolve(stopped));
   vi.stubGlobal('document', { baseURI: 'http://pool.example/' });
   try {

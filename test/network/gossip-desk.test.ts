@@ -102,3 +102,28 @@ test('who repeats a message that was given up, and does not deliver it, keeps it
   desk.close();
   expect(asked).toContain('honest');
 });
+
+test('a message that was given up and that the library takes for new again is waited for once, and leaves nothing', async () => {
+  let has = false;
+  const desk = new GossipDesk({
+    judge: async () => (has ? 'accept' : await new Promise<Finding>(() => undefined)),
+    flood: () => undefined,
+    steady: () => Date.now(),
+  });
+  const data = new Uint8Array(400_000);
+  /** The library forgets what it has seen after two minutes: then it hands it on after this node has looked at it. */
+  const comes = () => {
+    desk.announced('liar', 'key', data);
+    return desk.judge('liar', 'transactions', 'key', data);
+  };
+  const verdicts: string[] = [];
+  for (let i = 0; i < 3; i++) {
+    void comes().then((verdict) => verdicts.push(verdict));
+    await vi.advanceTimersByTimeAsync(150_000);
+  }
+  expect(verdicts).toEqual(['ignore', 'ignore', 'ignore']);
+  expect([desk.open, vi.getTimerCount()]).toEqual([0, 0]);
+  has = true;
+  expect(await comes()).toBe('accept');
+  desk.close();
+});

@@ -208,10 +208,12 @@ export class BlockExchange {
    * come after all of those, and only if they sent the cut or offered the block.
    */
   want(ids: readonly Bytes[], ...first: readonly Peer[]): void {
-    const known = this.#with.transport.known();
-    const others = known.length > 0 ? known : this.#with.transport.peers();
+    const { transport } = this.#with;
+    const [known, there] = [transport.known(), transport.peers()];
+    const others = known.length > 0 ? known : there;
     const turn = this.#turn++ % Math.max(1, others.length);
-    const sources = [...first, ...others.slice(turn), ...others.slice(0, turn)];
+    // One that has left is never asked: it must not count as one that still can be.
+    const sources = [...first.filter((peer) => there.includes(peer)), ...others.slice(turn), ...others.slice(0, turn)];
     const wanted = ids.map((id) => this.#wantedOf(id));
     for (const block of wanted) Object.assign(block, { isAnswered: false, isNamed: true, since: this.#with.steady() });
     // All that could be asked were asked: those that are known may have it by now.

@@ -108,7 +108,7 @@ export class BlockRelay {
     const header = data.subarray(0, HEADER_BYTES);
     if (header.length < HEADER_BYTES) return this.#malformed(peer, `a header has ${HEADER_BYTES} bytes`);
     const id = blockId(header);
-    if (node.chain.block(id) !== undefined) return 'ignore';
+    if (node.chain.block(id) !== undefined || this.second(id) !== undefined) return 'ignore';
     const wrong = await node.ledger.examineHeader(header);
     if (wrong !== undefined) {
       if (!isSendersFault(wrong.code)) return 'ignore';
@@ -147,7 +147,10 @@ export class BlockRelay {
     }
     // Everybody has to know of two blocks with one body: honest ones build on neither. Each of them cost its work.
     const isSecond = outcome.status === 'refused' && outcome.error.code === 'body_used';
-    if (isSecond && body !== undefined) this.#seconds.set(nameOf(id), { header: block.header, body });
+    if (isSecond && body !== undefined) {
+      this.#seconds.set(nameOf(id), { header: block.header, body });
+      if (!isTrue) network.publish('blocks', encodeShortBlock(block.header, decodeBody(body)));
+    }
     if (outcome.status !== 'refused' || isSecond)
       // A wrong announcement is not handed on: the next node would blame this one. It hears of the block by this node's own.
       return isTrue ? 'accept' : 'ignore';

@@ -46,6 +46,7 @@ type Open = {
   /** How many are asked the next time. */
   width: number;
   readonly settle: (verdict: Verdict) => void;
+  readonly verdict: Promise<Verdict>;
   readonly timers: Set<NodeJS.Timeout>;
 };
 
@@ -83,39 +84,42 @@ export class GossipDesk {
     return false;
   }
 
-  /** The first arrival of a message that may come. */
+  /** A message that may come, and that the library or this node takes for new: perhaps both, as the library forgets sooner. */
   judge(peer: PeerName, topic: Topic, key: string, data: Uint8Array): Promise<Verdict> {
+    const known = this.#open.get(key);
+    if (known !== undefined) return known.verdict;
     const held = this.#bytes.get(peer) ?? 0;
     if (held + data.length > OPEN_BYTES) {
       this.#lapsed.set(key, topic);
       return Promise.resolve('ignore');
     }
     this.#bytes.set(peer, held + data.length);
-    return new Promise((resolve) => {
-      const open: Open = {
-        topic,
-        data,
-        announcers: [peer],
-        tried: 0,
-        asking: 0,
-        width: 1,
-        timers: new Set(),
-        settle: (verdict) => {
-          if (!this.#open.delete(key)) return;
-          for (const timer of open.timers) clearTimeout(timer);
-          const left = (this.#bytes.get(peer) ?? 0) - data.length;
-          if (left > 0) this.#bytes.set(peer, left);
-          else this.#bytes.delete(peer);
-          resolve(verdict);
-        },
-      };
-      this.#open.set(key, open);
-      this.#later(open, OPEN_MILLIS, () => {
-        this.#lapsed.set(key, topic);
-        open.settle('ignore');
-      });
-      this.#hurry(open);
+    const { promise: verdict, resolve } = Promise.withResolvers<Verdict>();
+    const open: Open = {
+      topic,
+      data,
+      announcers: [peer],
+      tried: 0,
+      asking: 0,
+      width: 1,
+      verdict,
+      timers: new Set(),
+      settle: (found) => {
+        if (!this.#open.delete(key)) return;
+        for (const timer of open.timers) clearTimeout(timer);
+        const left = (this.#bytes.get(peer) ?? 0) - data.length;
+        if (left > 0) this.#bytes.set(peer, left);
+        else this.#bytes.delete(peer);
+        resolve(found);
+      },
+    };
+    this.#open.set(key, open);
+    this.#later(open, OPEN_MILLIS, () => {
+      this.#lapsed.set(key, topic);
+      open.settle('ignore');
     });
+    this.#hurry(open);
+    return verdict;
   }
 
   /** Another peer announced it too. `data` is set if the message itself arrived, and not only its id. */
