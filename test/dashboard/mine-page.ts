@@ -83,7 +83,7 @@ test('nothing mines before consent; then there is one connection, and its shares
   expect([...pool.clients][0]?.username).toBe(`${MINER_ADDRESS}.shy`);
   // Sixteen accepted shares, or a minute.
   const byPool = page.locator('dl.figure', { hasText: 'Measured by the pool' });
-  await expect.poll(() => byPool.innerText()).toMatch(/\d.* H\/s[\s\S]*from your shares/);
+  await expect.poll(() => byPool.innerText()).toMatch(/\d.*H\/s[\s\S]*from your shares/);
   await expect.poll(() => seriousFaults(page)).toEqual([]);
   await stop(page);
   await page.getByRole('button', { name: 'Start mining' }).waitFor();
