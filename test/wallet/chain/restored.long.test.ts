@@ -198,7 +198,10 @@ test('a payment that had expired can be executed by the other chain: until it ha
     outgoing: { state: 'finalized' },
   });
   expect(await again.call('send', order)).toMatchObject({ duplicate: true, state: 'finalized' });
-  expect(await again.call('send', { ...order, request_id: 'again' })).toMatchObject({ state: 'void', reason: 'conflict' });
+  expect(await again.call('send', { ...order, request_id: 'again' })).toMatchObject({
+    state: 'void',
+    reason: 'conflict',
+  });
 });
 
 test('a payment that another spend displaced stays void when the same chain is read again', async () => {
