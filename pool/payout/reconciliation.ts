@@ -18,7 +18,7 @@ const TABLE = 'payout_request_table';
 const HEIGHT = 'payout_checked_height';
 /** The longest validity that the wallet ever had: what it signed with it may still execute. */
 const VALIDITY = 'payout_validity_cuts';
-/** Settled payouts that are compared again: a chain that was rolled back shows in the newest. */
+/** Settled payouts that are compared again where the wallet has the same request table. */
 const LOOK_BACK = 50;
 /**
  * A payment may be signed so long after the height was recorded, which is that of the round's beginning: 20 payouts of 20
@@ -75,8 +75,9 @@ export async function compareBooks(
   const [row] = await sql<{ open: bigint | null; last: bigint | null; count: number }[]>`select max(number) as last,
     count(number)::int as count, min(number) filter (where state in ('submitting', 'submitted')) as open from payouts`;
   const last = Number(row?.last ?? 0n);
-  // A number that is missing was deleted by hand: everything is compared, however old.
-  const isWhole = row?.count === last;
+  // A number that is missing was deleted by hand, and another request table may come of a rollback of the chain, which
+  // concerns any number of payouts: everything is compared, however old.
+  const isWhole = row?.count === last && (await lastAgreement(sql)).table === requestTable;
   const from = isWhole ? Math.max(1, Math.min(Number(row?.open ?? last + 1), last - LOOK_BACK)) : 1;
   const listed = await wallet.payments(series.payouts, from === 1 ? undefined : requestIdOf(series.payouts, from - 1));
   if (listed.kind !== 'ok') return undefined;

@@ -354,3 +354,24 @@ test('a payment that was signed for longer than the wallet signs now is waited f
   await loopOf(sql, after.wallet).round('pay');
   expect(after.made.size).toBe(1);
 });
+
+test('after a rollback of the chain each payout is compared, however many were made since then', async () => {
+  const { sql, lose, wallet } = await setUp([0n]);
+  await loopOf(sql, wallet).round('follow');
+  const [account] = await sql<{ id: number }[]>`select id from accounts`;
+  for (let number = 1; number <= 60; number++) {
+    const [row] = await sql<{ id: string }[]>`insert into payouts (id, state, number, request_id, request_table,
+        transaction_id, final_height, fee)
+      values (${randomUUID()}, 'finalized', ${number}, ${requestIdOf(series.payouts, number)}, 'table',
+        ${Buffer.from(pattern(`transaction ${number}`, 48))}, 4, 2) returning id`;
+    await sql`insert into payout_items values (${row?.id as string}, ${account?.id as number}, 100)`;
+    lose(number, [{ address: address(0), amount: 100n }], number === 2 ? { state: 'open' } : final);
+  }
+  await sql`update accounts set paid = 6000`;
+  const { status, paidSince } = restored([]).wallet;
+  const other = { ...wallet, status, paidSince };
+  await loopOf(sql, other).round('pay');
+  expect(await payoutsHeld(sql)).toMatch(/payment 2 is finalized in the books, and the wallet says that it is open/);
+  await repairPayouts({ apply: true, advance: false }, { sql, wallet: other, series });
+  expect(await accountsOf(sql)).toMatchObject([{ in_flight: 100n, paid: 5900n }]);
+});
