@@ -235,17 +235,19 @@ async function begin(
     wall: Date.now,
     onNoDevice: () => shutdown.request('no device is left', EXIT.noDevice),
   });
+  const say = (lines: readonly string[]): void =>
+    bottom.above(() => {
+      progress.break();
+      for (const line of lines) terminal.out(`${line}\n`);
+    });
+  // After the miner's end: shares that are not answered then are counted as lost.
+  shutdown.add('summary', () => say(summaryLines(miner.snapshot())));
   shutdown.add('miner', () => miner.stop());
   const pools = values.pool.map(({ text }) => text);
   const devices = settings.devices.map(({ number, name }) => `${number}: ${name}`);
   const { text: address, worker } = settings.user;
   const { network } = settings.user.address;
   const paint = paintFor(isTerminal, terminal.env);
-  const say = (lines: readonly string[]): void =>
-    bottom.above(() => {
-      progress.break();
-      for (const line of lines) terminal.out(`${line}\n`);
-    });
   if (isTerminal)
     say(bannerLines({ version: version(), pools, user: formatUsername(address, worker), network, devices }, paint));
   // The banner says the same.
@@ -263,7 +265,6 @@ async function begin(
   shutdown.add('screen', () => {
     clearInterval(liveTimer);
     bottom.clear();
-    say(summaryLines(miner.snapshot()));
   });
   let statusTimer = setInterval(status, values.statusEvery);
   shutdown.add('status', () => clearInterval(statusTimer));

@@ -175,7 +175,7 @@ export class Wallet {
       now,
       events: {
         cut: (height, effects, live) => this.#cutApplied(height, effects, live),
-        reopened: (records) => this.outgoing.reopened(records),
+        reopened: () => this.outgoing.reopened(),
         resync: (reason) => {
           this.#confirmedThrough = book.meta.indexedHeight - this.confirmations + 1;
           this.events.emit('resync_required', { reason, indexed_height: book.meta.indexedHeight });

@@ -1,6 +1,6 @@
 /** The data of a chart: points in the middle of their time range, zeros where nothing happened, labels that fit. */
 import type { ChartDocument, HistoryDocument } from '../../pool/api/documents.ts';
-import { timeFormat } from '../format.ts';
+import { clock, clockSeconds, time, timeFormat } from '../format.ts';
 
 /** `value` null is a gap in the line. */
 export type Point = { readonly at_millis: number; readonly value: number | null };
@@ -71,18 +71,7 @@ export const historyPoints = (history: HistoryDocument, nowMillis: number, what:
     };
   });
 
-/** The locale's, with the short form of the hours: there is little room below a chart. */
-const clock = timeFormat({ hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
-const seconds = timeFormat({ hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
 const date = timeFormat({ day: 'numeric', month: 'short' });
-export const moment = timeFormat({
-  day: 'numeric',
-  month: 'short',
-  hour: '2-digit',
-  minute: '2-digit',
-  second: '2-digit',
-  hourCycle: 'h23',
-});
 const DAY_SECONDS = 86_400;
 /** Pixels of a label's character, and around a label. */
 const CHARACTER = 7;
@@ -146,7 +135,7 @@ export function timeLabels(ticks: readonly number[], apart: number): string[] {
     const before = ticks[i - 1];
     const isNewDay = before !== undefined && date(before * 1000) !== date(millis);
     if (apart >= DAY_SECONDS || isNewDay) return date(millis);
-    return (isFine ? seconds : clock)(millis);
+    return (isFine ? clockSeconds : clock)(millis);
   });
 }
 
@@ -154,7 +143,7 @@ export function timeLabels(ticks: readonly number[], apart: number): string[] {
 export const pointText = (
   { at_millis: at, value }: Point,
   write: (value: number) => string,
-  when: (millis: number) => string = moment,
+  when: (millis: number) => string = time,
 ): string => `${when(at)}: ${value === null ? '–' : write(value)}`;
 
 /** Of the small line below a figure. With fewer points it would say nothing. */

@@ -4,16 +4,7 @@ import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { DAY_SECONDS, hashRate, time } from '../format.ts';
 import { THEME_EVENT } from '../theme.ts';
-import {
-  barTicks,
-  labelSpace,
-  moment,
-  type Point,
-  pointText,
-  timeLabels,
-  timeTicks,
-  valueSpace,
-} from './chart-points.ts';
+import { barTicks, labelSpace, type Point, pointText, timeLabels, timeTicks, valueSpace } from './chart-points.ts';
 
 const colour = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const HEIGHT = 220;
@@ -100,7 +91,7 @@ export function Chart({
   label,
   hours,
   write = hashRate,
-  when = moment,
+  when = time,
   bars = false,
   height = HEIGHT,
 }: {
@@ -157,10 +148,7 @@ export function Chart({
         {label}:{' '}
         {points
           .slice(-POINTS_TOLD)
-          .map(
-            (point) =>
-              `${(when === moment ? time : when)(point.at_millis)} ${point.value === null ? '–' : write(point.value)}`,
-          )
+          .map((point) => `${when(point.at_millis)} ${point.value === null ? '–' : write(point.value)}`)
           .join('; ')}
       </figcaption>
     </figure>

@@ -154,10 +154,7 @@ function Desk({ token, onLeave }: { token: string; onLeave(): void }) {
     <>
       {problem === undefined ? null : (
         <p class="banner" role="alert">
-          {problem}{' '}
-          <button type="button" onClick={onLeave}>
-            {word('operator.another_token')}
-          </button>
+          {problem}
         </p>
       )}
       {refused === undefined ? null : (
@@ -178,6 +175,13 @@ function Desk({ token, onLeave }: { token: string; onLeave(): void }) {
           <Options config={all.config} />
           <OperatorLog token={token} turn={turn} />
         </>
+      )}
+      {all === undefined && problem === undefined ? null : (
+        <p>
+          <button type="button" onClick={onLeave}>
+            {word('operator.another_token')}
+          </button>
+        </p>
       )}
     </>
   );

@@ -81,6 +81,16 @@ if (level === 'deep')
     expect(await miner.ended()).toBe(0);
   });
 
+test('shares without an answer when it ends are in its summary, as lost', async () => {
+  const pool = await fixture({ silentAfterLogin: true, shareWork: 100n });
+  const miner = new RunningMiner(['-o', pool.url, ...user, ...QUIET]);
+  const api = await miner.addressOf('api');
+  await until(async () => ((await stats(api)).devices[0]?.hashes ?? 0) > 2_000);
+  miner.child.kill('SIGTERM');
+  expect(await miner.ended()).toBe(0);
+  expect(miner.out).toMatch(/mined for .*\nshares: .*[1-9]\d* lost/);
+});
+
 test('pause and resume over the API need the token', async () => {
   const pool = await fixture();
   const miner = new RunningMiner(['-o', pool.url, ...user, ...QUIET, '--api-token', 'secret']);

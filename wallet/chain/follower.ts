@@ -13,7 +13,7 @@ import { missingAddresses, unsearched } from '../state/address-book.ts';
 import type { Book } from '../state/book.ts';
 import { compareWithNode, cutIdAt, withCheckpoint } from '../state/checkpoints.ts';
 import type { Journal } from '../state/journal.ts';
-import { type AddressRecord, type OutgoingRecord, outputKey } from '../state/records.ts';
+import { type AddressRecord, outputKey } from '../state/records.ts';
 import { type Changes, type Meta, newRequestTable, type Stop, type WalletStore } from '../state/store.ts';
 import { WalletError } from '../wallet-error.ts';
 import { type CutEffects, effectsOf } from './cut-effects.ts';
@@ -45,8 +45,8 @@ export type NodeState = {
 export type FollowerEvents = {
   /** Called after the write, before anything else reads the book. `live` is false while old cuts are read. */
   cut(height: number, effects: CutEffects, live: boolean): void;
-  /** Payments of this wallet that were final in the chain before and are not in this one. */
-  reopened(records: readonly OutgoingRecord[]): void;
+  /** Payments of this wallet were settled in the chain before and are not in this one. */
+  reopened(): void;
   /** Events may have been missed or repeated: listeners should catch up. */
   resync(reason: 'rescanned'): void;
 };
@@ -224,13 +224,13 @@ export class Follower {
   async #rescanned(): Promise<void> {
     const { book, journal, store, events, log } = this.#with;
     await journal.settled();
-    const outgoing = await fatesOnThisChain(store);
+    const outgoing = await fatesOnThisChain(store, book);
     const reopened = outgoing.filter((record) => record.reopened === true);
     const requestTable = reopened.length > 0 ? newRequestTable() : book.meta.requestTable;
     await this.#write({ outgoing, meta: { ...book.meta, requestTable, stopped: null, rescan: null } }, true);
     this.#rescanning = false;
     this.#soundHeight = Number.POSITIVE_INFINITY;
-    events.reopened(reopened);
+    events.reopened();
     log.info('history read again', { height: book.meta.indexedHeight, reopened: reopened.length });
     events.resync('rescanned');
   }

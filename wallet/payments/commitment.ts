@@ -39,10 +39,13 @@ export class Commitment {
     this.#with = dependencies;
   }
 
-  reserve(record: Pick<OutgoingRecord, 'requestId' | 'purpose' | 'inputs' | 'transaction'>): void {
-    this.#with.book.reserve(record.inputs, record.requestId);
+  reserve(record: OutgoingRecord): void {
+    const { book } = this.#with;
+    // One that was rolled back holds what no other one holds.
+    const keys = record.reopened ? record.inputs.filter((key) => book.holderOf(key) === undefined) : record.inputs;
+    book.reserve(keys, record.requestId);
     // The output of a merge belongs to its request from the moment it exists.
-    if (record.purpose === 'merge') this.#with.book.reserve([outputKey(record.transaction, 0)], record.requestId);
+    if (record.purpose === 'merge') book.reserve([outputKey(record.transaction, 0)], record.requestId);
   }
 
   /** There must be no await between choosing outputs and this call. */

@@ -87,8 +87,9 @@ export class Outgoing {
 
   /** Restores the state of an earlier process: reservations first, before any call is answered. */
   async resume(): Promise<void> {
-    for (const record of this.#with.book.open.values()) this.#commitment.reserve(record);
+    for (const record of this.#with.book.open.values()) if (!record.reopened) this.#commitment.reserve(record);
     await this.#merging.resume();
+    this.#reserveReopened();
   }
 
   /** Merges that finished while the wallet was not running. */
@@ -216,16 +217,22 @@ export class Outgoing {
     const { book } = this.#with;
     for (const record of outgoing) {
       const merging = record.purpose === 'merge' && this.#merging.has(record.requestId);
-      if (record.state === 'void' && !merging) book.release(record.inputs.filter((key) => book.outputs.has(key)));
+      const isOwn = (key: string) => book.outputs.has(key) && book.holderOf(key) === record.requestId;
+      if (record.state === 'void' && !merging) book.release(record.inputs.filter(isOwn));
       if (merging) this.#merging.settled(record.requestId);
     }
+    if (outgoing.length > 0) this.#reserveReopened();
     this.changed();
   }
 
-  /** Payments that were final in a chain that was rolled back: until they have expired, their outputs stay reserved. */
-  reopened(records: readonly OutgoingRecord[]): void {
-    for (const record of records) this.#commitment.reserve(record);
+  /** Payments that were settled in a chain that was rolled back: until they have expired, their outputs stay reserved. */
+  reopened(): void {
+    this.#reserveReopened();
     this.changed();
+  }
+
+  #reserveReopened(): void {
+    for (const record of this.#with.book.open.values()) if (record.reopened) this.#commitment.reserve(record);
   }
 
   /** Something changed: waiting calls check again. */

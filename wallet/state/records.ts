@@ -113,8 +113,8 @@ export type OutgoingRecord = {
   readonly reason: string | null;
   readonly operation?: OperationRecord;
   /**
-   * It was final in a chain that was rolled back. Its bytes were dropped then, so it is not sent again; its fate is
-   * open until it expires.
+   * It was final, or void, in a chain that was rolled back. Its bytes were dropped then, so it is not sent again; its
+   * fate is open until it expires. Another one may spend the same outputs.
    */
   readonly reopened?: true;
 };

@@ -160,6 +160,63 @@ test('a node that was rolled back is noticed, and what it no longer holds is fin
   expect(await again.call('send', { ...order, request_id: 'new' })).toMatchObject({ duplicate: false });
 });
 
+test('a payment that had expired can be executed by the other chain: until it has expired there it is pending, and final if somebody had kept its bytes', async () => {
+  const node = new FakeNode();
+  const shop = await fundedWallet(node, [5n * COIN, 3n * COIN], { validityCuts: 20 });
+  node.skip(3);
+  const sent = await shop.call('send', { ...order, amount: '4' });
+  const [name, bytes] = [...node.mempool][0] as [string, never];
+  const height = node.height;
+  node.mempool.clear();
+  node.fault = 'busy';
+  node.skip(25);
+  await shop.turn();
+  expect(await shop.call('send', order)).toMatchObject({ duplicate: true, state: 'void', reason: 'expired' });
+  node.fault = 'none';
+  // Paid again, with the same output.
+  await shop.call('send', { ...order, amount: '4', request_id: 'again' });
+  node.seal();
+  await shop.turn();
+  expect(await shop.call('send', { ...order, request_id: 'again' })).toMatchObject({ state: 'finalized' });
+
+  node.rollBack(height);
+  node.skip(4);
+  await shop.call('rescan');
+  await expect.poll(() => shop.wallet.follower.rescanning).toBe(false);
+  await shop.turn();
+  expect(await shop.call('send', order)).toMatchObject({ duplicate: true, state: 'pending' });
+  expect(await shop.call('balance')).toMatchObject({ balance: '8.00000000', reserved: '5.00000000' });
+  await shop.wallet.close();
+  const again = await openTestWallet(node, { directory: shop.directory });
+  await again.turn();
+  expect(await again.call('balance')).toMatchObject({ balance: '8.00000000', reserved: '5.00000000' });
+
+  node.mempool.set(name, bytes);
+  node.seal();
+  await again.turn();
+  expect(await again.call('transaction', { transaction: sent.transaction })).toMatchObject({
+    outgoing: { state: 'finalized' },
+  });
+  expect(await again.call('send', order)).toMatchObject({ duplicate: true, state: 'finalized' });
+  expect(await again.call('send', { ...order, request_id: 'again' })).toMatchObject({
+    state: 'void',
+    reason: 'conflict',
+  });
+});
+
+test('a payment that another spend displaced stays void when the same chain is read again', async () => {
+  const node = new FakeNode();
+  const shop = await fundedWallet(node, [5n * COIN]);
+  await shop.call('send', order);
+  node.mempool.clear();
+  node.steal([...shop.wallet.book.outputs.keys()][0] as string);
+  await shop.turn();
+  expect(await shop.call('send', order)).toMatchObject({ state: 'void', reason: 'conflict' });
+  await shop.call('rescan');
+  await expect.poll(() => shop.wallet.follower.rescanning).toBe(false);
+  expect(await shop.call('send', order)).toMatchObject({ state: 'void', reason: 'conflict' });
+});
+
 test('a payment that the other chain holds as well is final there', async () => {
   const node = new FakeNode();
   const shop = await fundedWallet(node, [5n * COIN]);
