@@ -7,7 +7,7 @@ import { until } from '../until.ts';
 test('the address of a peer that has left is barred for what it did before', async () => {
   const left: string[] = [];
   const node = new RelayHost({ left: async (peer: string) => void left.push(peer) } as never);
-  // Loopback counts as any other address.
+  // Loopback counts like every other address.
   await node.start({ countsNear: true });
   onTestFinished(() => node.close());
   const [liar, again] = [await RawPeer.open(node.chainId), await RawPeer.open(node.chainId)];
