@@ -10,7 +10,7 @@ import { bookedPayouts, bookLost, type LostPayment, type RepairTerms, UncoveredE
 import { holdPayouts, payoutsHeld } from './payout-hold.ts';
 import type { PayoutSeries } from './payout-series.ts';
 import { requestIdOf } from './payout-series.ts';
-import { markRefused, markSubmitted, markVoid, type OpenPayout, openPayouts } from './payout-states.ts';
+import { markSubmitted, markVoid, type OpenPayout, openPayouts } from './payout-states.ts';
 import { type ChainPayment, type PayoutWallet, samePayment, type WalletStatus } from './payout-wallet.ts';
 import { type Comparison, compareWithWallet } from './witness.ts';
 
@@ -245,7 +245,7 @@ export class Reconciliation {
       if (isOver) log.warn('a payout that the wallet had forgotten was never made', { payout: id });
       await this.#fenced((transaction) => {
         if (!isOver) return noteWaiting(transaction, id, asked, reason);
-        return state === 'submitted' ? markVoid(transaction, id, state, reason) : markRefused(transaction, id, reason);
+        return markVoid(transaction, id, state, reason, true);
       });
     }
   }

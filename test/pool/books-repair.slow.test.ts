@@ -375,3 +375,20 @@ test('after a rollback of the chain each payout is compared, however many were m
   await repairPayouts({ apply: true, advance: false }, { sql, wallet: other, series });
   expect(await accountsOf(sql)).toMatchObject([{ in_flight: 100n, paid: 5900n }]);
 });
+
+test('a number that the wallet forgot is not used for another payout, and none is left out, once its payment cannot execute', async () => {
+  const { sql, wallet } = await setUp([9000n, 900n]);
+  const lostAnswer: PayoutWallet['sendMany'] = async () => ({ kind: 'later', reason: 'lost', isUnused: false });
+  await loopOf(sql, { ...wallet, sendMany: lostAnswer }).round('pay');
+  const after = restored([]);
+  await loopOf(sql, after.wallet).round('pay');
+  // Meanwhile another account is due.
+  await sql`update accounts set balance = 5000 where address = ${address(1)}`;
+  await loopOf(sql, after.wallet).round('pay');
+  expect([...after.made.keys()]).toEqual([requestIdOf(series.payouts, 2)]);
+  after.status.indexedHeight = 1000;
+  await loopOf(sql, after.wallet).round('pay');
+  const rows = await sql<{ number: bigint; state: string }[]>`select number, state from payouts order by number`;
+  expect(rows.map(({ number, state }) => `${number} ${state}`)).toEqual(['1 void', '2 submitted', '3 submitted']);
+  expect(await accountsOf(sql)).toMatchObject([{ in_flight: 9000n }, { in_flight: 5000n }]);
+});
