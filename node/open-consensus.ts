@@ -101,6 +101,7 @@ export async function openConsensus(
     steady: steadyMillis,
     watch: (event, effects, state) => noted?.(event, effects, state),
     onStep: figures?.step,
+    onLost: () => figures?.count('lost_messages'),
     onEvidence,
   });
   const recorder = new TraceRecorder(driver.state);

@@ -165,7 +165,7 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
   });
   const transactions = new TransactionRelay({ node, network, isSynced, steady: steadyMillis });
   const blocks = new BlockRelay({ node, network, isSynced });
-  const pull = new WaitingPull({ node, network, isSynced, steady: steadyMillis });
+  const pull = new WaitingPull({ node, network, relay: transactions, isSynced, steady: steadyMillis });
   const judges: Readonly<Record<Topic, { judge(peer: PeerName, data: Uint8Array): Promise<Finding> }>> = {
     cuts,
     transactions,

@@ -113,7 +113,9 @@ export const pool = object(
       ),
       interval_seconds: number(),
       paused: flag(),
-      resumed_millis: optional(described(nullable(millis), 'when payouts were last resumed')),
+      resumed_millis: optional(
+        described(nullable(millis), 'when payouts were last resumed, or the database fell back to an older copy'),
+      ),
       pause_note: described(nullable(text()), 'why, in the words of the operator; escape it where it is shown'),
     }),
     notice: described(nullable(text()), 'what the operator says to everybody; escape it where it is shown'),

@@ -2,8 +2,9 @@
  * Checks commitments (books rule 21): the head in each payout, in the books and on the ledger, is the one computed from
  * the slices.
  */
-import { commitmentPayload, headAt, readCommitment } from '../../protocol/books/books-commitment.ts';
+import { commitmentPayload, readCommitment } from '../../protocol/books/books-commitment.ts';
 import type { Sql } from '../database/connect.ts';
+import { headOf } from '../payout/commitment.ts';
 import { type Findings, REMEDIES } from './findings.ts';
 
 /** The newest cut in the books; -1 for none. */
@@ -30,11 +31,7 @@ export class Heads {
 
   async at(slice: number): Promise<string | undefined> {
     if (this.#kept?.slice === slice) return this.#kept.head;
-    const rows = await this.#sql<{ service: number; chain: Buffer }[]>`select service, chain from slices
-      where number = ${slice} and closed_height is not null`;
-    const chain = (service: number) => rows.find((row) => row.service === service)?.chain.toString('hex');
-    const [pplns, solo] = [chain(0), chain(1)];
-    const head = pplns === undefined || solo === undefined ? undefined : headAt({ pplns, solo });
+    const head = await headOf(this.#sql, slice);
     this.#kept = { slice, head };
     return head;
   }

@@ -8,6 +8,7 @@ import { crc32 } from 'node:zlib';
 import { writeDurably } from '../../runtime/files/durable-file.ts';
 import { readSmallFile } from '../../runtime/files/small-file.ts';
 import type { Logger } from '../../runtime/log/log.ts';
+import { noteResumed } from '../api/operator/payout-pause.ts';
 import type { Transaction } from '../database/connect.ts';
 import { SERVICES } from '../journal/journal-record.ts';
 import { endMillis, type LedgerDate, noteEarlier } from '../payout/earlier-minimums.ts';
@@ -76,6 +77,8 @@ export class PublishedTerms {
     const known = this.#known;
     const terms = await readTerms(transaction);
     if (this.#lost(known, terms) === undefined) {
+      // Thresholds of miners and pauses of since that copy are gone, and with them why accounts were not paid.
+      if (known?.chain === terms.chain && terms.slice < known.slice) await noteResumed(transaction, this.#chain());
       await this.#keep(terms);
       return 'noted';
     }

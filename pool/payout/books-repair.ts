@@ -11,6 +11,7 @@ import { unpackCredits } from '../books/packed.ts';
 import { balanceSheet } from '../books/sheet.ts';
 import { byteaTexts, type Sql, type Transaction } from '../database/connect.ts';
 import { takeTurn } from '../database/row-turns.ts';
+import { type PayoutSeries, requestIdOf } from './payout-series.ts';
 import { markRefused, markVoid } from './payout-states.ts';
 import type { ChainPayment, Recipient, WalletPayment } from './payout-wallet.ts';
 import type { BookedPayout, Comparison } from './witness.ts';
@@ -40,14 +41,39 @@ export type LostPayment = {
 };
 
 export const lostOnChain = ({ transactionId, height, recipients, fee }: ChainPayment): LostPayment => ({
-  number: null,
-  requestId: null,
+  ...UNNUMBERED,
   transactionId,
   recipients,
   fee,
   createdMillis: null,
   fate: { state: 'finalized', height, fee },
 });
+const UNNUMBERED = { number: null, requestId: null };
+
+/** A payout whose number is taken, and whose payment never came to the chain: whom it would have paid is not known. */
+const neverMade: LostPayment = {
+  ...UNNUMBERED,
+  transactionId: null,
+  recipients: [],
+  fee: null,
+  createdMillis: null,
+  fate: { state: 'void', reason: 'the wallet has forgotten it, and the chain does not have it' },
+};
+
+/** Payouts of the chain by the numbers that they carry, and those between them: a number is given once (books rule 16). */
+export function lostByNumber(
+  carried: ReadonlyMap<number, ChainPayment>,
+  last: number,
+  series: PayoutSeries,
+): LostPayment[] {
+  const newest = Math.max(last, ...carried.keys());
+  return Array.from({ length: newest - last }, (_, i) => {
+    const number = last + 1 + i;
+    const payment = carried.get(number);
+    const lost = payment === undefined ? neverMade : lostOnChain(payment);
+    return { ...lost, number, requestId: requestIdOf(series.payouts, number) };
+  });
+}
 
 /** Numbered payouts from a number on. */
 export async function bookedPayouts(sql: Sql | Transaction, from: number): Promise<BookedPayout[]> {
@@ -112,7 +138,7 @@ async function insertPayout(transaction: Transaction, payment: LostPayment, requ
     state: fate.state === 'open' ? 'submitted' : fate.state,
     number: payment.number,
     request_id: payment.requestId,
-    request_table: payment.number === null ? null : requestTable,
+    request_table: payment.number === null || payment.createdMillis === null ? null : requestTable,
     transaction_id: payment.transactionId === null ? null : Buffer.from(payment.transactionId, 'hex'),
     fee: payment.fee,
     final_height: fate.state === 'finalized' ? fate.height : null,

@@ -4,6 +4,15 @@ import type { Sql, Transaction } from '../database/connect.ts';
 
 export type StoredHead = { readonly slice: number; readonly head: Buffer };
 
+/** In hex; undefined where the slice is not closed in both services. */
+export async function headOf(sql: Sql | Transaction, slice: number): Promise<string | undefined> {
+  const rows = await sql<{ service: number; chain: Buffer }[]>`select service, chain from slices
+    where number = ${slice} and closed_height is not null`;
+  const chain = (service: number) => rows.find((row) => row.service === service)?.chain.toString('hex');
+  const [pplns, solo] = [chain(0), chain(1)];
+  return pplns === undefined || solo === undefined ? undefined : headAt({ pplns, solo });
+}
+
 /** Undefined while no slice is closed in both services: then nothing is credited, so nothing is due. */
 export async function newestHead(sql: Sql | Transaction): Promise<StoredHead | undefined> {
   const [row] = await sql<{ slice: number; pplns: Buffer; solo: Buffer }[]>`select a.number as slice, a.chain as pplns,

@@ -55,6 +55,8 @@ export type ChainPayment = {
   readonly height: number;
   readonly recipients: readonly Recipient[];
   readonly fee: bigint | null;
+  /** What a payout carries is its commitment (books rule 21). */
+  readonly payloadText?: string | null;
 };
 
 export type WalletStatus = {

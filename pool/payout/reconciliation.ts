@@ -16,7 +16,9 @@ import { type Comparison, compareWithWallet } from './witness.ts';
 
 const TABLE = 'payout_request_table';
 const HEIGHT = 'payout_checked_height';
-/** Settled payouts that are compared again: a chain that was rolled back shows in the newest. */
+/** The longest validity that the wallet ever had: what it signed with it may still execute. */
+const VALIDITY = 'payout_validity_cuts';
+/** Settled payouts that are compared again where the wallet has the same request table. */
 const LOOK_BACK = 50;
 /**
  * A payment may be signed so long after the height was recorded, which is that of the round's beginning: 20 payouts of 20
@@ -38,18 +40,25 @@ export type ReconciliationDependencies = {
   readonly failures?: (accountIds: readonly number[]) => Promise<ReadonlyMap<number, string>>;
 };
 
+type Agreement = { readonly table: string | undefined; readonly height: number; readonly validityCuts: number };
+
 /** Position of the books when they last agreed with the wallet. */
-export async function lastAgreement(sql: Sql): Promise<{ table: string | undefined; height: number }> {
+export async function lastAgreement(sql: Sql | Transaction): Promise<Agreement> {
   const rows = await sql<{ name: string; value: string }[]>`select name, value from settings
-    where name in (${TABLE}, ${HEIGHT})`;
+    where name in (${TABLE}, ${HEIGHT}, ${VALIDITY})`;
   const value = (name: string) => rows.find((row) => row.name === name)?.value;
-  return { table: value(TABLE), height: Number(value(HEIGHT) ?? 0) };
+  return { table: value(TABLE), height: Number(value(HEIGHT) ?? 0), validityCuts: Number(value(VALIDITY) ?? 0) };
 }
 
-export async function noteAgreement(transaction: Transaction, table: string, height: number): Promise<void> {
+type Agreed = Pick<WalletStatus, 'requestTable' | 'indexedHeight' | 'validityCuts'>;
+
+export async function noteAgreement(transaction: Transaction, status: Agreed): Promise<void> {
+  const { requestTable, indexedHeight, validityCuts } = status;
+  const longest = Math.max(validityCuts, (await lastAgreement(transaction)).validityCuts);
   for (const [name, value] of [
-    [TABLE, table],
-    [HEIGHT, String(height)],
+    [TABLE, requestTable],
+    [HEIGHT, String(indexedHeight)],
+    [VALIDITY, String(longest)],
   ] as const)
     await transaction`insert into settings values (${name}, ${value})
       on conflict (name) do update set value = excluded.value where settings.value <> excluded.value`;
@@ -66,8 +75,9 @@ export async function compareBooks(
   const [row] = await sql<{ open: bigint | null; last: bigint | null; count: number }[]>`select max(number) as last,
     count(number)::int as count, min(number) filter (where state in ('submitting', 'submitted')) as open from payouts`;
   const last = Number(row?.last ?? 0n);
-  // A number that is missing was deleted by hand: everything is compared, however old.
-  const isWhole = row?.count === last;
+  // A number that is missing was deleted by hand, and another request table may come of a rollback of the chain, which
+  // concerns any number of payouts: everything is compared, however old.
+  const isWhole = row?.count === last && (await lastAgreement(sql)).table === requestTable;
   const from = isWhole ? Math.max(1, Math.min(Number(row?.open ?? last + 1), last - LOOK_BACK)) : 1;
   const listed = await wallet.payments(series.payouts, from === 1 ? undefined : requestIdOf(series.payouts, from - 1));
   if (listed.kind !== 'ok') return undefined;
@@ -87,6 +97,23 @@ export async function unknownPayments(sql: Sql, paid: readonly ChainPayment[]): 
     where transaction_id = any(${names}::text[]::bytea[])`;
   const known = new Set(rows.map(({ id }) => id.toString('hex')));
   return paid.filter(({ transactionId }) => !known.has(transactionId));
+}
+
+/**
+ * Whether a payment of the chain is that of a payout. What it carries names the payout; its recipients do where it
+ * carries nothing, or the payout has no commitment.
+ */
+const isOf = ({ payloadText: own, items }: OpenPayout, { payloadText = null, recipients }: ChainPayment): boolean =>
+  own !== null && payloadText !== null ? own === payloadText : samePayment(items, recipients);
+
+/** Those that are no payment of a payout either that waits for one, because the wallet has forgotten its request. */
+export async function unexplainedPayments(
+  sql: Sql,
+  paid: readonly ChainPayment[],
+  requestTable: string,
+): Promise<ChainPayment[]> {
+  const open = (await forgotten(sql, requestTable)).filter(({ state }) => state === 'submitting');
+  return (await unknownPayments(sql, paid)).filter((payment) => !open.some((payout) => isOf(payout, payment)));
 }
 
 export class Reconciliation {
@@ -111,13 +138,13 @@ export class Reconciliation {
       const explained = await this.#explainHistory(status, agreed.height);
       if (explained !== true) return explained === undefined ? false : this.hold(explained);
     }
-    await this.#resolveForgotten(status);
+    await this.#resolveForgotten(status, Math.max(status.validityCuts, agreed.validityCuts));
     const compared = await this.#compare(status.requestTable);
     if (compared === undefined) return false;
     const problem = problemOf(compared) ?? (await this.#repair(compared, status.requestTable));
     if (problem !== undefined) return this.hold(problem);
     await this.#fenced(async (transaction) => {
-      await noteAgreement(transaction, status.requestTable, status.indexedHeight);
+      await noteAgreement(transaction, status);
       if (this.#held !== null) await holdPayouts(transaction, null);
     });
     if (this.#held != null) this.#with.log.warn('payouts go on: the books agree with the wallet', {});
@@ -178,10 +205,7 @@ export class Reconciliation {
     const { sql, wallet } = this.#with;
     const paid = await wallet.paidSince(since);
     if (paid.kind !== 'ok' || !status.isCaughtUp) return undefined;
-    const open = (await forgotten(sql, status.requestTable)).filter(({ state }) => state === 'submitting');
-    const unknown = (await unknownPayments(sql, paid.value)).filter(
-      ({ recipients }) => !open.some(({ items }) => samePayment(items, recipients)),
-    );
+    const unknown = await unexplainedPayments(sql, paid.value, status.requestTable);
     if (unknown.length === 0) return true;
     const names = unknown.slice(0, 5).map(({ transactionId }) => transactionId);
     return `the wallet has forgotten its requests (another request table), and ${unknown.length} payments of it are not in the books: ${names.join(', ')}`;
@@ -191,7 +215,7 @@ export class Reconciliation {
    * Payouts that were requested from a lost request table. The wallet's record or the chain may have the payment; if
    * neither has it when its validity is over, it was never made and never will be.
    */
-  async #resolveForgotten(status: WalletStatus): Promise<void> {
+  async #resolveForgotten(status: WalletStatus, validityCuts: number): Promise<void> {
     const { sql, wallet, log } = this.#with;
     for (const payout of await forgotten(sql, status.requestTable)) {
       const listed = await wallet.payments(payout.requestId as string);
@@ -202,7 +226,7 @@ export class Reconciliation {
       if (listed.kind !== 'ok' || paid.kind !== 'ok' || !status.isCaughtUp) return;
       const { id, state, transactionId: sent } = payout;
       const recorded = listed.value.find(({ requestId }) => requestId === payout.requestId);
-      const onChain = (await unknownPayments(sql, paid.value)).find((one) => samePayment(one.recipients, payout.items));
+      const onChain = (await unknownPayments(sql, paid.value)).find((one) => isOf(payout, one));
       const found = recorded !== undefined && samePayment(recorded.recipients, payout.items) ? recorded : onChain;
       // It is followed by its transaction for as long as anything shows that it may have been paid.
       const isThere = found !== undefined || paid.value.some(({ transactionId }) => transactionId === sent);
@@ -213,7 +237,7 @@ export class Reconciliation {
         await this.#fenced((transaction) => markSubmitted(transaction, id, transactionId, fee));
         continue;
       }
-      const until = asked + status.validityCuts + SLACK_CUTS;
+      const until = asked + validityCuts + SLACK_CUTS;
       const isOver = status.indexedHeight > until;
       const reason = isOver
         ? 'the wallet forgot it and never paid it: it is paid anew'

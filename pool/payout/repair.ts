@@ -3,12 +3,14 @@
  * request. The accountant itself makes unambiguous repairs (pool/payout/reconciliation.ts); this is for the rest, and
  * for inspection.
  */
+import { readCommitmentText } from '../../protocol/books/books-commitment.ts';
 import type { Sql } from '../database/connect.ts';
-import { bookLost, type LostPayment, lostOnChain, UncoveredError, unsettle } from './books-repair.ts';
+import { bookLost, type LostPayment, lostByNumber, lostOnChain, UncoveredError, unsettle } from './books-repair.ts';
+import { headOf } from './commitment.ts';
 import { holdPayouts } from './payout-hold.ts';
 import type { PayoutSeries } from './payout-series.ts';
 import type { ChainPayment, PayoutWallet } from './payout-wallet.ts';
-import { compareBooks, lastAgreement, noteAgreement, noteRepair, unknownPayments } from './reconciliation.ts';
+import { compareBooks, lastAgreement, noteAgreement, noteRepair, unexplainedPayments } from './reconciliation.ts';
 import type { Comparison } from './witness.ts';
 
 export type RepairOptions = {
@@ -25,7 +27,11 @@ export type RepairReport = {
 };
 
 type Findings = Comparison & {
-  /** For a wallet that has lost its requests: payments missing in the books, to miners only, and others. */
+  /** For a wallet that has lost its requests: payments missing in the books. Those that carry a head of these books, and the numbers between them. */
+  readonly numbered: readonly LostPayment[];
+  /** Those that carry the head of a slice which the books have not closed. */
+  readonly unreached: readonly ChainPayment[];
+  /** Those that carry none: to miners only, and others. */
   readonly toMiners: readonly ChainPayment[];
   readonly toOthers: readonly ChainPayment[];
 };
@@ -39,13 +45,15 @@ export async function repairPayouts(
 ): Promise<RepairReport> {
   const status = await wallet.status();
   if (status.kind !== 'ok') return { lines: [`the wallet is not ready: ${status.reason}`], agree: false };
-  const { requestTable, stopped, indexedHeight } = status.value;
+  const { requestTable, stopped, isCaughtUp } = status.value;
   if (stopped !== null) return { lines: [`the wallet has stopped its payments: ${stopped}`], agree: false };
+  if (!isCaughtUp) return { lines: ['the wallet is still reading the chain: try again when it has'], agree: false };
   const findings = await find(sql, wallet, series, requestTable);
   if (findings === undefined) return { lines: ['the wallet does not list its payments now: try again'], agree: false };
   const lines = linesOf(findings);
-  const { contradictions, missing, displaced, unsettled, toMiners, toOthers } = findings;
-  const count = missing.length + displaced.length + unsettled.length + toMiners.length + toOthers.length;
+  const { contradictions, missing, displaced, unsettled, numbered, unreached, toMiners, toOthers } = findings;
+  const onChain = numbered.length + unreached.length + toMiners.length + toOthers.length;
+  const count = missing.length + displaced.length + unsettled.length + onChain;
   if (count === 0 && contradictions.length === 0)
     return { lines: ['the books have every payment that the wallet has made'], agree: true };
   if (contradictions.length > 0)
@@ -53,8 +61,10 @@ export async function repairPayouts(
       lines: [...lines, 'the last lines cannot be repaired here: they are not what a rollback does'],
       agree: false,
     };
+  if (unreached.length > 0)
+    return { lines: [...lines, 'the books are still catching up: try again when they have'], agree: false };
   if (!options.apply) return { lines: [...lines, 'nothing was changed; --apply corrects the books'], agree: false };
-  const lost: LostPayment[] = [...missing, ...toMiners.map(lostOnChain)];
+  const lost: LostPayment[] = [...missing, ...numbered, ...toMiners.map(lostOnChain)];
   const terms = { requestTable, isCaughtUp: true, isAdvanceAllowed: options.advance };
   try {
     await sql.begin(async (transaction) => {
@@ -63,7 +73,7 @@ export async function repairPayouts(
       for (const { payout } of unsettled) await unsettle(transaction, payout);
       const { advanced } = await bookLost(transaction, lost, displaced, terms);
       await noteRepair(transaction, 'svc-pool repair-payouts', lost, advanced);
-      await noteAgreement(transaction, requestTable, indexedHeight);
+      await noteAgreement(transaction, status.value);
       await holdPayouts(transaction, null);
       if (advanced > 0n) lines.push(`${advanced} atoms are booked as advances: later income makes up for them`);
     });
@@ -85,23 +95,40 @@ async function find(
   const compared = await compareBooks(sql, wallet, series, requestTable);
   if (compared === undefined) return undefined;
   const agreed = await lastAgreement(sql);
-  if (agreed.table === undefined || agreed.table === requestTable) return { ...compared, toMiners: [], toOthers: [] };
+  const none = { numbered: [], unreached: [], toMiners: [], toOthers: [] };
+  if (agreed.table === undefined || agreed.table === requestTable) return { ...compared, ...none };
   const paid = await wallet.paidSince(agreed.height);
   if (paid.kind !== 'ok') return undefined;
   const known = new Set(compared.missing.map(({ transactionId }) => transactionId));
-  const unknown = (await unknownPayments(sql, paid.value)).filter(({ transactionId }) => !known.has(transactionId));
+  const [row] = await sql<{ last: bigint | null }[]>`select max(number) as last from payouts`;
+  const last = Math.max(Number(row?.last ?? 0n), ...compared.missing.map(({ number }) => number));
+  const carried = new Map<number, ChainPayment>();
+  const unreached: ChainPayment[] = [];
+  const unknown: ChainPayment[] = [];
+  for (const payment of await unexplainedPayments(sql, paid.value, requestTable)) {
+    if (known.has(payment.transactionId)) continue;
+    const commitment = readCommitmentText(payment.payloadText ?? '');
+    const head = commitment && (await headOf(sql, commitment.slice));
+    if (commitment !== undefined && head === undefined) unreached.push(payment);
+    else if (commitment === undefined || head !== commitment.head) unknown.push(payment);
+    else if (commitment.number <= last || carried.has(commitment.number)) unknown.push(payment);
+    else carried.set(commitment.number, payment);
+  }
   const addresses = unknown.flatMap(({ recipients }) => recipients.map(({ address }) => address));
   const rows = await sql<{ address: string }[]>`select address from accounts where address = any(${addresses}::text[])`;
   const miners = new Set(rows.map(({ address }) => address));
   const isToMiners = ({ recipients }: ChainPayment) => recipients.every(({ address }) => miners.has(address));
   return {
     ...compared,
+    numbered: lostByNumber(carried, last, series),
+    unreached,
     toMiners: unknown.filter(isToMiners),
     toOthers: unknown.filter((payment) => !isToMiners(payment)),
   };
 }
 
-function linesOf({ missing, displaced, unsettled, contradictions, toMiners, toOthers }: Findings): string[] {
+function linesOf(findings: Findings): string[] {
+  const { missing, displaced, unsettled, contradictions, numbered, unreached, toMiners, toOthers } = findings;
   const chain = (what: string) => (payment: ChainPayment) =>
     `transaction ${payment.transactionId} (${coinsOf(payment)} atoms to ${payment.recipients.length}): ${what}`;
   return [
@@ -114,6 +141,13 @@ function linesOf({ missing, displaced, unsettled, contradictions, toMiners, toOt
       ({ payout, says }) =>
         `payment ${payout.number} is ${payout.state} in the books and ${says} for the wallet; to be followed again`,
     ),
+    ...numbered.map((payment) => {
+      const { number, transactionId } = payment;
+      return transactionId === null
+        ? `payment ${number}: forgotten by the wallet, and not on the chain; its number is not used again`
+        : `transaction ${transactionId} (${coinsOf(payment)} atoms to ${payment.recipients.length}): carries the head of payment ${number}; to be booked as that`;
+    }),
+    ...unreached.map(chain('carries the head of a slice that the books have not closed yet')),
     ...toMiners.map(
       chain('the wallet has forgotten under which number it paid these miners; to be booked as their payout'),
     ),

@@ -112,6 +112,7 @@ type RpcEntry = {
   kind: string;
   fee: string | null;
   recipients: RpcRecipients;
+  payload_text?: string | null;
 };
 type RpcSent = {
   state: string;
@@ -256,6 +257,7 @@ export function createWalletClient(options: WalletClientOptions): PayoutWallet {
               height: entry.height,
               recipients: recipientsOf(entry.recipients),
               fee: entry.fee === null ? null : parseCoins(entry.fee),
+              payloadText: entry.payload_text ?? null,
             });
         return (page.entries.at(-1)?.height ?? 0) > height;
       });

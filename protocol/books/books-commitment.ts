@@ -32,9 +32,13 @@ export function readCommitment(payloadHex: string): BooksCommitment | undefined 
   const payload = attempt(() => fromHex(payloadHex));
   if (!payload.ok || payload.value[0] !== PAYLOAD_KINDS.text) return undefined;
   const text = attempt(() => fromUtf8(payload.value.subarray(1)));
-  const found = text.ok ? FORM.exec(text.value) : null;
-  if (found === null) return undefined;
-  return { number: Number(found[1]), slice: Number(found[2]), head: found[3] as string };
+  return text.ok ? readCommitmentText(text.value) : undefined;
+}
+
+/** Undefined if the text is not a commitment. */
+export function readCommitmentText(text: string): BooksCommitment | undefined {
+  const found = FORM.exec(text);
+  return found === null ? undefined : { number: Number(found[1]), slice: Number(found[2]), head: found[3] as string };
 }
 
 /** The head at a slice. A service that had no closed slice by then counts with FIRST_CHAIN. */

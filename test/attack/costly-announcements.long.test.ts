@@ -19,7 +19,7 @@ import { fromHex, toHex } from '../../protocol/bytes.ts';
 import { encodeHeader } from '../../protocol/ledger/header.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { decodeTransaction, encodeTransaction, transactionIdOfWire } from '../../protocol/transactions/transaction.ts';
-import { wireOf } from '../network/relay-host.ts';
+import { noLimits, wireOf } from '../network/relay-host.ts';
 
 const STRANGERS = 42;
 const SECONDS = 4;
@@ -60,6 +60,7 @@ const parts = {
     fault: (peer: string, fault: string) => faults.push(`${peer} ${fault}`),
     publish: () => undefined,
   },
+  relay: noLimits,
   isSynced: () => true,
   steady: () => Date.now(),
 };

@@ -5,7 +5,7 @@ import { decodeRelayQuestion, encodeWaiting, encodeWires } from '../../node/netw
 import { WaitingPull, type WaitingPullDependencies } from '../../node/network/relay/waiting-pull.ts';
 import { equalBytes } from '../../protocol/bytes.ts';
 import { transactionIdOfWire } from '../../protocol/transactions/transaction.ts';
-import { wireOf } from '../network/relay-host.ts';
+import { noLimits, wireOf } from '../network/relay-host.ts';
 
 const CUT_MILLIS = 2_500;
 const STRANGERS = 8;
@@ -47,6 +47,7 @@ test('strangers that answer late and come again do not keep a node from asking t
       },
     },
     network: { ask, fault: (peer: string, fault: string) => faults.push(`${peer} ${fault}`) },
+    relay: noLimits,
     isSynced: () => true,
     steady: () => Date.now(),
   } as unknown as WaitingPullDependencies);

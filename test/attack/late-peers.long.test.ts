@@ -13,6 +13,7 @@ import { decodeSyncQuestion, encodeBlocksAnswer, encodeCutsAnswer } from '../../
 import { blocksRoot, cutId, encodeCutHeader } from '../../protocol/ledger/cut.ts';
 import { blockId } from '../../protocol/ledger/header.ts';
 import { NETWORKS } from '../../protocol/network.ts';
+import { noLimits } from '../network/relay-host.ts';
 import { quietLog } from '../quiet-log.ts';
 import { until } from '../until.ts';
 
@@ -204,6 +205,7 @@ test('what waits is asked of several peers at once: one that names much and has 
   const pull = new WaitingPull({
     node,
     network,
+    relay: noLimits,
     isSynced: () => true,
     steady: () => performance.now(),
   } as unknown as WaitingPullDependencies);

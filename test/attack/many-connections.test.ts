@@ -1,6 +1,6 @@
 /** A member that sends blocks over many connections, or over ever new ones (consensus rule 19): it has the room of one. */
 import { beforeEach, expect, test } from 'vitest';
-import { BlockExchange, encodeBlockMessage } from '../../node/consensus/driver/block-exchange.ts';
+import { BlockExchange } from '../../node/consensus/driver/block-exchange.ts';
 import type { CutDesk } from '../../node/consensus/driver/cut-desk.ts';
 import { EARLY_LIMITS } from '../../node/mining/early-blocks.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
@@ -89,8 +89,8 @@ const headerOf = (anchorHeight: number): Bytes =>
 /** Offers it, and sends it when it is asked for. */
 function brings(connection: string, body: Bytes): Bytes {
   const header = headerOf(HEAD + 1);
-  exchange.take(connection, encodeBlockMessage({ type: 'offer', ids: [blockId(header)] }));
-  exchange.take(connection, encodeBlockMessage({ type: 'block', header, body }));
+  exchange.take(connection, { type: 'offer', ids: [blockId(header)] });
+  exchange.take(connection, { type: 'block', header, body });
   return header;
 }
 

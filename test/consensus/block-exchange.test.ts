@@ -1,6 +1,6 @@
 /** Blocks between neighbours: nobody can keep a block from this node by offering it first or again and again, or by offering many that do not exist; strangers are asked last. */
 import { beforeEach, expect, test, vi } from 'vitest';
-import { BlockExchange, decodeBlockMessage, encodeBlockMessage } from '../../node/consensus/driver/block-exchange.ts';
+import { BlockExchange, decodeBlockMessage } from '../../node/consensus/driver/block-exchange.ts';
 import type { CutDesk } from '../../node/consensus/driver/cut-desk.ts';
 import type { Peer } from '../../node/consensus/engine/effects.ts';
 import { MAX_BODY_BYTES } from '../../protocol/ledger/body.ts';
@@ -92,7 +92,7 @@ beforeEach(() => {
   });
 });
 
-const offer = (peer: Peer, ...ids: Uint8Array[]) => exchange.take(peer, encodeBlockMessage({ type: 'offer', ids }));
+const offer = (peer: Peer, ...ids: Uint8Array[]) => exchange.take(peer, { type: 'offer', ids });
 
 test('a block that the first to offer it does not send is asked of the others that offered it', () => {
   for (const peer of ['a', 'b', 'c']) offer(peer, idOf(1));
@@ -129,9 +129,9 @@ test('offers of blocks that do not exist fill the sender’s own count alone, an
   const header = new Uint8Array(312).fill(7);
   offer('b', blockId(header));
   expect(sent.at(-1)).toEqual({ to: 'b', type: 'want', count: 1 });
-  exchange.take('b', encodeBlockMessage({ type: 'block', header, body: new Uint8Array(1) }));
+  exchange.take('b', { type: 'block', header, body: new Uint8Array(1) });
   // Nobody asked this neighbour for it.
-  exchange.take('c', encodeBlockMessage({ type: 'block', header: new Uint8Array(312), body: new Uint8Array(1) }));
+  exchange.take('c', { type: 'block', header: new Uint8Array(312), body: new Uint8Array(1) });
   await Promise.resolve();
   expect(submitted).toEqual([header]);
   now = 5_000;
@@ -142,7 +142,7 @@ test('offers of blocks that do not exist fill the sender’s own count alone, an
 
 test('a neighbour that leaves and comes again is served and looked up for as one that stays', () => {
   stored = new Uint8Array(1_000_000);
-  const ask = (peer: Peer) => exchange.take(peer, encodeBlockMessage({ type: 'want', ids: [idOf(1)] }));
+  const ask = (peer: Peer) => exchange.take(peer, { type: 'want', ids: [idOf(1)] });
   for (let i = 0; i < 200; i++) ask('a');
   const [served, once] = [sent.length, lookedUp];
   expect(served).toBeLessThan(100);
@@ -161,7 +161,7 @@ test('a neighbour that leaves and comes again is served and looked up for as one
 test('strangers that offer and ask for what does not exist cost a bounded number of reads, and take nothing from those that are known', () => {
   for (let i = 0; i < 1_000; i++) {
     const ids = Array.from({ length: 64 }, (_, n) => idOf(1_000_000 + i * 64 + n));
-    exchange.take(`stranger ${i % 64}`, encodeBlockMessage({ type: i % 2 === 0 ? 'offer' : 'want', ids }));
+    exchange.take(`stranger ${i % 64}`, { type: i % 2 === 0 ? 'offer' : 'want', ids });
   }
   expect(lookedUp).toBeLessThanOrEqual(4_000);
   const before = sent.length;
@@ -170,7 +170,7 @@ test('strangers that offer and ask for what does not exist cost a bounded number
 });
 
 test('one stranger that asks without end takes no other stranger’s turn', () => {
-  for (let n = 0; n < 5_000; n++) exchange.take('s', encodeBlockMessage({ type: 'want', ids: [idOf(n)] }));
+  for (let n = 0; n < 5_000; n++) exchange.take('s', { type: 'want', ids: [idOf(n)] });
   offer('t', idOf(1_000_000));
   expect(asked()).toEqual(['t']);
 });
@@ -179,7 +179,7 @@ test('strangers that ask for large blocks without end leave each other address i
   stored = new Uint8Array(MAX_BODY_BYTES);
   const want = (peer: Peer, times: number) => {
     const before = sent.length;
-    for (let n = 0; n < times; n++) exchange.take(peer, encodeBlockMessage({ type: 'want', ids: [idOf(n)] }));
+    for (let n = 0; n < times; n++) exchange.take(peer, { type: 'want', ids: [idOf(n)] });
     return sent.slice(before).length;
   };
   const parts = Array.from({ length: 6 }, (_, i) => want(`stranger ${i}`, 200));
@@ -231,7 +231,7 @@ test('the known neighbour that brought a cut is asked first for its blocks, and 
   isNamed = true;
   exchange.want([id], 'b');
   expect(asked()).toEqual(['b']);
-  const body = encodeBlockMessage({ type: 'block', header, body: new Uint8Array(1) });
+  const body = { type: 'block', header, body: new Uint8Array(1) } as const;
   // One that was not asked, and one that answers twice.
   for (const peer of ['c', 'b', 'b']) exchange.take(peer, body);
   expect(arrived).toEqual(['b']);
@@ -268,7 +268,7 @@ test('an offer costs the same, however many blocks that do not exist others have
 
 const headerOf = (n: number) => new Uint8Array(312).fill(n);
 const send = (peer: Peer, n: number, body = new Uint8Array(1)) =>
-  exchange.take(peer, encodeBlockMessage({ type: 'block', header: headerOf(n), body }));
+  exchange.take(peer, { type: 'block', header: headerOf(n), body });
 
 test('blocks of one neighbour are checked one after the other, those of others meanwhile, and after one without work the rest cost nothing', async () => {
   const answers: (() => void)[] = [];
@@ -302,7 +302,7 @@ test('blocks that wait to be checked are bounded: in number of each neighbour, i
   const large = new Uint8Array(16 * 1024 * 1024);
   for (let n = 200; n < 206; n++) {
     offer('s', blockId(headerOf(n)));
-    exchange.take('s', encodeBlockMessage({ type: 'block', header: headerOf(n), body: large }));
+    exchange.take('s', { type: 'block', header: headerOf(n), body: large });
   }
   started.resolve(undefined);
   await until(() => submitted.length >= 128 + 4);

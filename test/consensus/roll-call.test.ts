@@ -57,7 +57,7 @@ function node(network: MemoryNetwork, name: string, key?: typeof KEY, listens = 
     message: (peer, bytes) => {
       const message = decodeRollCall(bytes);
       if (message?.type === 'call') calls.push(message.call);
-      roll.take(peer, bytes);
+      roll.take(peer, message as NonNullable<typeof message>, bytes);
     },
   });
   closing.push(() => transport.close());

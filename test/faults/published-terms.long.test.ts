@@ -2,9 +2,11 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { payoutsResumed } from '../../pool/api/operator/payout-pause.ts';
 import { connectDatabase } from '../../pool/database/connect.ts';
 import { Edits } from '../../pool/edits/edits.ts';
 import { PublishedTerms } from '../../pool/edits/published-terms.ts';
+import { databaseServer } from '../pool/database-fixture.ts';
 import { startPostgresServer } from '../pool/postgres-server.ts';
 import { quietLog } from '../quiet-log.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -12,6 +14,7 @@ import { lasts } from '../watch/limits.ts';
 import { booksSettled, expectBooks, Oracle, PlayedChain, RigInstance } from './books-rig.ts';
 import { swapIn, takeBaseBackup } from './database-swap.ts';
 
+const server = databaseServer();
 const TIMEOUT = lasts(120, 'it replaces a database server under a pool, twice');
 const file = { name: 'a pool', payoutMin: 1_000n, feePpm: { pplns: 10_000, solo: 10_000 }, sliceCuts: 24 };
 const editor = { host: 'here', token: '' };
@@ -127,4 +130,28 @@ test('a damaged copy is moved aside and made again, and one of another chain is 
   expect(await settle()).not.toContain('first');
   await edits.refresh();
   expect(edits.now.notice).toBe(null);
+});
+
+test('after a fall of the database the pool has as long to pay as after a pause: thresholds and a pause of since then are gone', async () => {
+  const newestMillis = Date.now() + 3_600_000;
+  const path = join(temporaryDirectory(), 'published-terms');
+  const open = async (slice: number) => {
+    const { sql } = await server.fresh();
+    await sql`insert into settings values ('chain_id', 'one') on conflict (name) do update set value = excluded.value`;
+    await sql`insert into slices (service, number, window_work, opened_height, slice_cuts, window_thousandths, fee_ppm, target)
+      values (0, ${slice}, 1, ${slice}, 1, 1000, 0, ${Buffer.alloc(32, 1)})`;
+    return sql;
+  };
+  const [later, copy] = [await open(5), await open(3)];
+  const published = new PublishedTerms(path, { log: quietLog, now: Date.now, chain: () => ({ newestMillis }) });
+  const settle = async (sql: typeof copy) => {
+    await sql.begin((transaction) => published.settle(transaction));
+    return payoutsResumed(sql);
+  };
+  expect(await settle(later)).toBe(null);
+  expect(await settle(later)).toBe(null);
+  expect(await settle(copy)).toBe(newestMillis);
+  // Once for each fall.
+  await copy`delete from settings where name = 'payouts_resumed_millis'`;
+  expect(await settle(copy)).toBe(null);
 });

@@ -5,9 +5,16 @@ import type { Sql } from '../../pool/database/connect.ts';
 import { payoutsHeld } from '../../pool/payout/payout-hold.ts';
 import { PAYOUT_DEFAULTS, PayoutLoop } from '../../pool/payout/payout-loop.ts';
 import { payoutSeries, requestIdOf } from '../../pool/payout/payout-series.ts';
-import type { PaymentFate, PayoutWallet, Recipient } from '../../pool/payout/payout-wallet.ts';
+import type {
+  ChainPayment,
+  PaymentFate,
+  PayoutWallet,
+  Recipient,
+  WalletStatus,
+} from '../../pool/payout/payout-wallet.ts';
 import { repairPayouts } from '../../pool/payout/repair.ts';
 import { formatAddress } from '../../protocol/address.ts';
+import { commitmentText, headAt } from '../../protocol/books/books-commitment.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { creditAccount } from '../faults/credit-account.ts';
 import { quietLog } from '../quiet-log.ts';
@@ -241,4 +248,130 @@ test('what is final no more is for a person: nothing is paid until then', async 
   await loop.round('pay');
   expect(await payoutsHeld(sql)).toBeNull();
   expect([...made.values()].at(-1)?.recipients).toEqual([{ address: address(0), amount: 11_000n }]);
+});
+
+/** Another wallet of the same keys: it has forgotten every request, and reads from the chain what was paid. */
+function restored(paid: readonly ChainPayment[], says: Partial<WalletStatus> = {}) {
+  const wallets = recorder();
+  const status: { -readonly [K in keyof WalletStatus]?: WalletStatus[K] } = { ...says, requestTable: 'another' };
+  const wallet: PayoutWallet = {
+    ...wallets.wallet,
+    async status() {
+      const answer = await wallets.wallet.status();
+      return answer.kind === 'ok' ? { kind: 'ok', value: { ...answer.value, ...status } } : answer;
+    },
+    paidSince: async (height) => ({ kind: 'ok', value: paid.filter((one) => one.height > height) }),
+  };
+  return { ...wallets, wallet, status };
+}
+
+const onChain = (name: string, recipients: readonly Recipient[], payloadText: string | null = null): ChainPayment => ({
+  transactionId: Buffer.from(pattern(name, 48)).toString('hex'),
+  height: 40,
+  recipients,
+  fee: 2n,
+  payloadText,
+});
+
+test('a payout that the wallet has forgotten and the chain has is paid once, also where a person books what else the chain has', async () => {
+  const { sql, wallet } = await setUp([9000n]);
+  const lostAnswer: PayoutWallet['sendMany'] = async () => ({ kind: 'later', reason: 'lost', isUnused: false });
+  await loopOf(sql, { ...wallet, sendMany: lostAnswer }).round('pay');
+  const own = { address: address(0), amount: 9000n };
+  const after = restored([onChain('payout', [own]), onChain('private', [{ address: address(7), amount: 5n }])], {
+    indexedHeight: 50,
+  });
+  await loopOf(sql, after.wallet).round('pay');
+  expect(await payoutsHeld(sql)).toMatch(/1 payments of it are not in the books/);
+  const options = { apply: true, advance: true };
+  expect(await repairPayouts(options, { sql, wallet: after.wallet, series })).toMatchObject({ agree: true });
+  for (after.status.indexedHeight of [60, 1000, 2000]) await loopOf(sql, after.wallet).round('pay');
+  expect(after.made.size).toBe(0);
+  expect(await accountsOf(sql)).toMatchObject([{ balance: 0n, advance: 0n }]);
+});
+
+/** Closes a slice in both services. Returns its head. */
+async function headOfSlice(sql: Sql, slice: number): Promise<string> {
+  const chain = (service: number) => Buffer.from(pattern(`chain ${service} ${slice}`, 48));
+  const hash = Buffer.from(pattern(`slice ${slice}`, 48));
+  for (const service of [0, 1])
+    await sql`insert into slices (service, number, window_work, opened_height, closed_height, total, root, leaves,
+        slice_cuts, window_thousandths, fee_ppm, target, previous, chain)
+      values (${service}, ${slice}, 1, ${slice}, ${slice + 1}, 0, ${hash}, '', 1, 1000, 0, ${Buffer.alloc(32, 1)},
+        ${hash}, ${chain(service)})`;
+  return headAt({ pplns: chain(0).toString('hex'), solo: chain(1).toString('hex') });
+}
+
+test('payouts that only the chain has get the numbers that they carry, whomever they pay, and no number is given again', async () => {
+  const { sql, loop } = await setUp([9000n]);
+  await loop.round('follow');
+  const head = await headOfSlice(sql, 3);
+  const carrying = (number: number, slice: number) => commitmentText({ number, slice, head });
+  const payments = [
+    onChain('third', [{ address: address(5), amount: 700n }], carrying(3, 3)),
+    onChain('first', [{ address: address(0), amount: 4000n }], carrying(1, 3)),
+  ];
+  const after = restored([...payments, onChain('fourth', [{ address: address(0), amount: 1n }], carrying(4, 4))]);
+  const repair = (wallet = after.wallet) => repairPayouts({ apply: true, advance: true }, { sql, wallet, series });
+  expect(await repair()).toMatchObject({
+    agree: false,
+    lines: expect.arrayContaining([expect.stringMatching(/catching up/)]),
+  });
+  const wallet = restored(payments).wallet;
+  expect(await repair(restored(payments, { isCaughtUp: false }).wallet)).toMatchObject({ agree: false });
+  expect(await sql`select from payouts`).toHaveLength(0);
+  expect(await repair(wallet)).toMatchObject({ agree: true });
+  await loopOf(sql, wallet).round('pay');
+  const rows = await sql<{ number: bigint; state: string; id: Buffer | null; request: string }[]>`select number, state,
+    transaction_id as id, request_id as request from payouts order by number`;
+  expect(rows.map(({ number, state }) => `${number} ${state}`)).toEqual([
+    '1 finalized',
+    '2 void',
+    '3 finalized',
+    '4 submitted',
+  ]);
+  expect(rows[0]?.id?.toString('hex')).toBe(payments[1]?.transactionId);
+  expect(rows.map(({ request }) => request)).toEqual([1, 2, 3, 4].map((n) => requestIdOf(series.payouts, n)));
+  expect(await accountsOf(sql)).toEqual([
+    { balance: 0n, in_flight: 5000n, paid: 4000n, advance: 0n },
+    { balance: -700n, in_flight: 0n, paid: 700n, advance: 700n },
+  ]);
+});
+
+test('a payment that was signed for longer than the wallet signs now is waited for that long', async () => {
+  const { sql, wallet } = await setUp([9000n]);
+  const long = { validityCuts: 1000, indexedHeight: 10 };
+  const lostAnswer: PayoutWallet['sendMany'] = async () => ({ kind: 'later', reason: 'lost', isUnused: false });
+  const before = async () => {
+    const answer = await wallet.status();
+    return answer.kind === 'ok' ? { ...answer, value: { ...answer.value, ...long } } : answer;
+  };
+  await loopOf(sql, { ...wallet, status: before, sendMany: lostAnswer }).round('pay');
+  const after = restored([], { validityCuts: 10 });
+  for (after.status.indexedHeight of [10, 300, 1266]) await loopOf(sql, after.wallet).round('pay');
+  expect(after.made.size).toBe(0);
+  after.status.indexedHeight = 1267;
+  await loopOf(sql, after.wallet).round('pay');
+  expect(after.made.size).toBe(1);
+});
+
+test('after a rollback of the chain each payout is compared, however many were made since then', async () => {
+  const { sql, lose, wallet } = await setUp([0n]);
+  await loopOf(sql, wallet).round('follow');
+  const [account] = await sql<{ id: number }[]>`select id from accounts`;
+  for (let number = 1; number <= 60; number++) {
+    const [row] = await sql<{ id: string }[]>`insert into payouts (id, state, number, request_id, request_table,
+        transaction_id, final_height, fee)
+      values (${randomUUID()}, 'finalized', ${number}, ${requestIdOf(series.payouts, number)}, 'table',
+        ${Buffer.from(pattern(`transaction ${number}`, 48))}, 4, 2) returning id`;
+    await sql`insert into payout_items values (${row?.id as string}, ${account?.id as number}, 100)`;
+    lose(number, [{ address: address(0), amount: 100n }], number === 2 ? { state: 'open' } : final);
+  }
+  await sql`update accounts set paid = 6000`;
+  const { status, paidSince } = restored([]).wallet;
+  const other = { ...wallet, status, paidSince };
+  await loopOf(sql, other).round('pay');
+  expect(await payoutsHeld(sql)).toMatch(/payment 2 is finalized in the books, and the wallet says that it is open/);
+  await repairPayouts({ apply: true, advance: false }, { sql, wallet: other, series });
+  expect(await accountsOf(sql)).toMatchObject([{ in_flight: 100n, paid: 5900n }]);
 });

@@ -66,7 +66,7 @@ export function encodeBlockMessage(message: BlockMessage): Uint8Array<ArrayBuffe
   return writer.done();
 }
 
-/** Undefined where the type is none of these. */
+/** Undefined where the type is none of these. Throws a ProtocolError for a malformed one. */
 export function decodeBlockMessage(bytes: Bytes): BlockMessage | undefined {
   const reader = new ByteReader(bytes);
   const type = reader.u8();
@@ -222,18 +222,14 @@ export class BlockExchange {
     this.#askNext(wanted, sources);
   }
 
-  /** True if the message was one of these. Throws a ProtocolError. */
-  take(peer: Peer, bytes: Bytes): boolean {
-    const message = decodeBlockMessage(bytes);
-    if (message === undefined) return false;
+  take(peer: Peer, message: BlockMessage): void {
     if (message.type === 'block') this.#receive(peer, message.header, message.body);
-    else if (!this.#mayLookUp(peer, message.ids.length)) return true;
+    else if (!this.#mayLookUp(peer, message.ids.length)) return;
     else if (message.type === 'want') this.#serve(peer, message.ids);
     else {
       const unknown = message.ids.filter((id) => this.#with.node.chain.block(id) === undefined);
       this.#offered(peer, unknown);
     }
-    return true;
   }
 
   #mayLookUp(peer: Peer, count: number): boolean {

@@ -32,5 +32,7 @@ export type DriverDependencies = {
   /** Called with each event before the engine, and with the effects. */
   readonly watch?: (event: Event, effects: readonly Effect[], state: ConsensusState) => void;
   readonly onStep?: ConsensusFigures['step'] | undefined;
+  /** Called for each message of a neighbour that is lost by an error of this node. */
+  readonly onLost?: (() => void) | undefined;
   readonly onEvidence?: ((evidence: Evidence) => void) | undefined;
 };

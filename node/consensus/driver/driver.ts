@@ -29,8 +29,9 @@ import { writeUntilDone } from '../log/log-writing.ts';
 import { mayLeave } from '../one-signer/own-messages.ts';
 import { Presence } from '../one-signer/presence.ts';
 import { RollCall } from '../one-signer/roll-call.ts';
+import { decodeRollCall } from '../one-signer/roll-call-messages.ts';
 import { SigningLog } from '../one-signer/signing-log.ts';
-import { BlockExchange } from './block-exchange.ts';
+import { BlockExchange, decodeBlockMessage } from './block-exchange.ts';
 import { lastProofIn, servedOf } from './catch-up.ts';
 import { CutDesk, nextEarliest } from './cut-desk.ts';
 import type { DriverDependencies } from './driver-dependencies.ts';
@@ -56,6 +57,8 @@ const ANSWERED_STRANGERS = { perTick: 8, burst: 32 };
  * millisecond of the thread that also votes, a certificate has 64, and who sends a false one loses only an address. Others are ignored: members bring what counts.
  */
 const CHECKED_OF_STRANGERS = { perSecond: 128, burst: 512 };
+/** Time between two lines about messages that were lost. */
+const LOST_LOG_MILLIS = 10_000;
 
 export class ConsensusDriver {
   readonly state: ConsensusState;
@@ -84,6 +87,8 @@ export class ConsensusDriver {
   readonly #doubted = new Map<CutName, QuorumVotes>();
   /** A decision whose cut is executed again: too many others were executed since. */
   #undone: (Effect & { do: 'decide' }) | undefined;
+  #lostMessages = 0;
+  #lostToldAt = Number.NEGATIVE_INFINITY;
   #committee: Committee;
   readonly #ending = new AbortController();
   #closed = false;
@@ -451,21 +456,40 @@ export class ConsensusDriver {
 
   #receive(peer: Peer, bytes: Bytes): void {
     if (this.#closed) return;
+    // No input of a neighbour may end this node.
     try {
-      if (this.#blocks.take(peer, bytes) || this.#rollCall.take(peer, bytes)) return;
-      const forward = decodeForward(bytes);
-      if (forward === undefined) this.#take(peer, decodeMessage(bytes));
-      else this.#takeForward(peer, forward);
+      this.#read(peer, bytes)?.();
     } catch (error) {
-      if (error instanceof UncheckedSignatureError) {
-        // It comes again by anti-entropy.
-        this.#with.log.error('a message of a neighbour is lost', { error });
-        return;
-      }
-      // No input of a neighbour may end this node.
-      if (!(error instanceof ProtocolError)) this.#with.log.error('a message could not be read', { error });
-      this.#drop(peer, `malformed: ${(error as Error).message}`);
+      this.#lost(error);
     }
+  }
+
+  /** What is to be done with a message. Only reading it tells that it is malformed: an error later, also in a record of the store, is this node's own. */
+  #read(peer: Peer, bytes: Bytes): (() => void) | undefined {
+    try {
+      const block = decodeBlockMessage(bytes);
+      if (block !== undefined) return () => this.#blocks.take(peer, block);
+      const call = decodeRollCall(bytes);
+      if (call !== undefined) return () => this.#rollCall.take(peer, call, bytes);
+      const forward = decodeForward(bytes);
+      if (forward !== undefined) return () => this.#takeForward(peer, forward);
+      const message = decodeMessage(bytes);
+      return () => this.#take(peer, message);
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.#drop(peer, `malformed: ${error.message}`);
+      return undefined;
+    }
+  }
+
+  /** By an error of this node, for example of its store, or for lack of memory. What is needed comes again by anti-entropy. */
+  #lost(error: unknown): void {
+    const { log, steady, onLost } = this.#with;
+    this.#lostMessages++;
+    onLost?.();
+    if (steady() - this.#lostToldAt < LOST_LOG_MILLIS) return;
+    this.#lostToldAt = steady();
+    log.error('messages of neighbours are lost by an error of this node', { lost: this.#lostMessages, error });
   }
 
   /** Strangers come from ever new addresses: what they do wrong would fill the log. */

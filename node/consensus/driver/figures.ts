@@ -14,6 +14,10 @@ export const CONSENSUS_COUNTS = {
     'svc_node_consensus_own_votes_missing_total',
     'Cuts decided here before a precommit of this validator was in',
   ],
+  lost_messages: [
+    'svc_node_consensus_lost_messages_total',
+    'Messages of neighbours that were lost by an error of this node',
+  ],
   evidence: ['svc_node_consensus_evidence_total', 'Members that voted twice'],
 } as const;
 export type ConsensusCount = keyof typeof CONSENSUS_COUNTS;

@@ -16,14 +16,7 @@ import { isListening } from '../engine/listening.ts';
 import type { ConsensusState } from '../engine/state.ts';
 import { isBefore } from '../link/process-name.ts';
 import type { Proven, Transport } from '../reach/transport.ts';
-import {
-  CALL_BYTES,
-  type Caller,
-  decodeRollCall,
-  encodeRollCall,
-  hereMessage,
-  type RollCallMessage,
-} from './roll-call-messages.ts';
+import { CALL_BYTES, type Caller, encodeRollCall, hereMessage, type RollCallMessage } from './roll-call-messages.ts';
 
 /** Ticks for which the answer to a call counts, from the call on. */
 export const ANSWER_TICKS = 4;
@@ -111,14 +104,10 @@ export class RollCall {
     return given !== undefined && this.#tick - given.tick < ANSWER_TICKS ? given.answer : undefined;
   }
 
-  /** False for a message of another kind. Throws a ProtocolError for a malformed one. */
-  take(peer: Peer, bytes: Bytes): boolean {
-    const message = decodeRollCall(bytes);
-    if (message === undefined) return false;
+  take(peer: Peer, message: RollCallMessage, bytes: Bytes): void {
     if (message.type === 'answer') this.#takeAnswer(peer, message);
     else if (message.type === 'here') this.#takeHere(peer, message, bytes);
     else this.#takeCall(peer, message, bytes);
-    return true;
   }
 
   /** A stopped process reports that, and no longer counts. */

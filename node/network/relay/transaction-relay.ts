@@ -88,11 +88,11 @@ export class TransactionRelay {
     this.#wants = new TransactionWants({
       steady: dependencies.steady,
       ask: (peer, question) => network.ask(peer, 'relay', question),
-      allowed: (peer, bytes, isOver) => this.#allowed(peer, bytes, isOver),
+      allowed: (peer, bytes, isOver) => this.allowed(peer, bytes, isOver),
       take: (peer, wire) => this.#take(peer, wire),
       missed: (peer, ids) => this.#settleLater(peer, ids),
       failed: (peer, error) => blame(network, peer, error),
-      isHere: (peer, id) => this.#mayRead(peer, 1) && this.#isHere(id),
+      isHere: (peer, id) => this.mayRead(peer, 1) && this.#isHere(id),
     });
     const { chain } = dependencies.node;
     this.#unsubscribe = dependencies.node.on('mempoolAdded', ({ id, body }) => {
@@ -141,7 +141,7 @@ export class TransactionRelay {
     const absent = ids.filter((id) => this.#with.node.mempool.get(id) === undefined);
     const unknown = absent.filter((id) => !this.#wants.has(id)).length;
     // Others use the store now: the next announcer may bring it.
-    if (unknown > 0 && !this.#mayRead(peer, unknown)) return 'undelivered';
+    if (unknown > 0 && !this.mayRead(peer, unknown)) return 'undelivered';
     const lacking = absent.filter((id) => this.#wants.has(id) || !this.#isHere(id));
     if (lacking.length === 0) return 'ignore';
     const came = await this.#wants.want(peer, lacking);
@@ -165,7 +165,8 @@ export class TransactionRelay {
     this.#settling.add(timer);
   }
 
-  #mayRead(peer: PeerName, ids: number): boolean {
+  /** Whether so many identifiers of this peer are looked up now; if so, they are counted. */
+  mayRead(peer: PeerName, ids: number): boolean {
     return this.#read.take(peer, this.#with.steady(), ids);
   }
 
@@ -174,8 +175,8 @@ export class TransactionRelay {
     return mempool.get(id) !== undefined || chain.transactionStatus(id)?.final === true;
   }
 
-  /** The peer is not asked for more meanwhile. */
-  async #allowed(peer: PeerName, bytes: number, isOver: () => boolean): Promise<void> {
+  /** Until so many bytes of this peer's may be checked. It is not asked for more meanwhile. */
+  async allowed(peer: PeerName, bytes: number, isOver: () => boolean): Promise<void> {
     while (!this.#closed && !isOver() && !this.#checked.take(peer, this.#with.steady(), bytes / KIBIBYTE))
       await new Promise((resolve) => setTimeout(resolve, CHECK_AGAIN_MILLIS).unref());
   }

@@ -11,7 +11,7 @@ import { blame, type PeerAsking, PeerFault } from '../peers/peer-fault.ts';
 import type { PeerInfo, PeerName } from '../thread/host-types.ts';
 import { fetchBlock } from './block-relay.ts';
 import { decodeWaiting, decodeWires, encodeRelayQuestion, MAX_TRANSACTIONS } from './relay-messages.ts';
-import { TRANSACTION_FAULTS } from './transaction-relay.ts';
+import { TRANSACTION_FAULTS, type TransactionRelay } from './transaction-relay.ts';
 
 const LOOK_MILLIS = 1_000;
 /** Peers asked concurrently: a slow one delays only itself. */
@@ -26,6 +26,8 @@ const MAX_MISSED = 8;
 export type WaitingPullDependencies = {
   readonly node: Pick<FullNode, 'chain' | 'mempool' | 'submitTransaction' | 'submitBlock'>;
   readonly network: PeerAsking;
+  /** What is read and checked counts together with what peers announce. */
+  readonly relay: Pick<TransactionRelay, 'mayRead' | 'allowed'>;
   /** Before that, waiting items cannot be checked. */
   isSynced(): boolean;
   steady(): number;
@@ -97,7 +99,7 @@ export class WaitingPull {
   }
 
   async #pull(peer: PeerName, end: number): Promise<void> {
-    const { node, network, steady } = this.#with;
+    const { node, network, relay, steady } = this.#with;
     const { transactions, blocks } = decodeWaiting(
       await network.ask(peer, 'relay', encodeRelayQuestion({ type: 'waiting' })),
     );
@@ -112,16 +114,17 @@ export class WaitingPull {
         throw new PeerFault(peer, 'undelivered', 'it names blocks that it does not have');
     // A part at a time is looked up: one that names what it does not have costs no more.
     for (let at = 0; at < transactions.length && steady() < end; at += MAX_TRANSACTIONS) {
-      const lacking = transactions
-        .slice(at, at + MAX_TRANSACTIONS)
-        .filter((id) => node.mempool.get(id) === undefined && node.chain.transactionStatus(id)?.final !== true);
-      if (lacking.length > 0 && !(await this.#transactions(peer, lacking))) return;
+      const absent = transactions.slice(at, at + MAX_TRANSACTIONS).filter((id) => node.mempool.get(id) === undefined);
+      if (absent.length > 0 && !relay.mayRead(peer, absent.length)) return;
+      const lacking = absent.filter((id) => node.chain.transactionStatus(id)?.final !== true);
+      if (lacking.length > 0 && !(await this.#transactions(peer, lacking, end))) return;
     }
   }
 
   /** Whether any of them was taken: a peer that has nothing for this node is not asked for the rest. */
-  async #transactions(peer: PeerName, ids: readonly Bytes[]): Promise<boolean> {
-    const { node, network } = this.#with;
+  async #transactions(peer: PeerName, ids: readonly Bytes[], end: number): Promise<boolean> {
+    const { node, network, relay, steady } = this.#with;
+    const isOver = () => steady() >= end;
     const answer = await network.ask(peer, 'relay', encodeRelayQuestion({ type: 'transactions', ids }));
     const wires = decodeWires(answer, ids.length);
     let isAnyTaken = false;
@@ -129,6 +132,8 @@ export class WaitingPull {
       if (wire === undefined) continue;
       if (!equalBytes(transactionIdOfWire(wire), ids[i] as Bytes))
         throw new ProtocolError('not_canonical', 'another transaction');
+      await relay.allowed(peer, wire.length, isOver);
+      if (isOver()) return false;
       const outcome = await node.submitTransaction(wire, 'relayed');
       // Anybody can be asked: without blame, checks of false signatures would cost a peer nothing.
       if (outcome.status === 'refused' && TRANSACTION_FAULTS.has(outcome.error.code))

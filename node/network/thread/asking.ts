@@ -5,6 +5,7 @@
 import type { Connection, Stream } from '@libp2p/interface';
 import { lpStream } from '@libp2p/utils';
 import type { Bytes } from '../../../protocol/bytes.ts';
+import type { IncomingAnswers } from './incoming-answers.ts';
 
 /** Bytes besides the frame itself: its length, and data that a peer sends early. */
 const SLACK_BYTES = 1_024;
@@ -14,20 +15,29 @@ const framed = (stream: Stream, maxDataLength: number) =>
 
 export type AnswerLimits = { readonly bytes: number; readonly millis: number };
 
-/** Rejects if no complete answer arrives in time. */
+/** Rejects if no complete answer arrives in time. `incoming`: where what has come of it is counted, and may be given up. */
 export async function ask(
   connection: Connection,
   protocol: string,
   question: Bytes,
   { bytes, millis }: AnswerLimits,
+  incoming?: IncomingAnswers,
 ): Promise<Uint8Array> {
   const signal = AbortSignal.timeout(millis);
   const stream = await connection.newStream(protocol, { signal });
+  // Not while a piece of it is being handed out.
+  const answer = incoming?.begin(connection.remotePeer.toString(), (reason) =>
+    queueMicrotask(() => stream.abort(reason)),
+  );
   try {
+    if (answer !== undefined) stream.addEventListener('message', ({ data }) => incoming?.took(answer, data.byteLength));
     const frames = framed(stream, bytes);
     await frames.write(question, { signal });
-    return (await frames.read({ signal })).subarray();
+    const here = (await frames.read({ signal })).subarray();
+    if (answer !== undefined) incoming?.over(answer, true);
+    return here;
   } finally {
+    if (answer !== undefined) incoming?.over(answer, false);
     // Nothing more is sent on it, and a peer that keeps it open must not occupy a slot here.
     stream.abort(new Error('done'));
   }

@@ -27,7 +27,7 @@ const MAX_ANNOUNCERS = 64;
 const MAX_AT_ONCE = 8;
 /** Bytes of messages that a peer was the first to announce and that are not settled. */
 const OPEN_BYTES = 1_024 * 1_024;
-/** Undelivered messages, kept for later announcers. */
+/** Undelivered messages, kept for later announcers; and messages that were not handed on. */
 const MAX_LAPSED = 10_000;
 
 export type GossipDeskDependencies = {
@@ -54,6 +54,7 @@ export class GossipDesk {
   readonly #with: GossipDeskDependencies;
   readonly #open = new Map<string, Open>();
   readonly #lapsed = new BoundedMap<string, Topic>(MAX_LAPSED);
+  readonly #heldBack = new BoundedMap<string, true>(MAX_LAPSED);
   readonly #rates = new Buckets(GOSSIP);
   readonly #all: FairShare;
   readonly #bytes = new Map<PeerName, number>();
@@ -84,6 +85,20 @@ export class GossipDesk {
     return false;
   }
 
+  /**
+   * This node announces the message itself: it has by another way what a peer named. Where that is still open, it is handed
+   * on. True if it was not handed on before: the library has seen it, and would not send it.
+   */
+  own(key: string): boolean {
+    this.#open.get(key)?.settle('accept');
+    return this.#heldBack.delete(key);
+  }
+
+  /** Batches of transactions are all different: this node never announces one of a peer's. */
+  #holdBack(key: string, topic: Topic): void {
+    if (topic !== 'transactions') this.#heldBack.set(key, true);
+  }
+
   /** A message that may come, and that the library or this node takes for new: perhaps both, as the library forgets sooner. */
   judge(peer: PeerName, topic: Topic, key: string, data: Uint8Array): Promise<Verdict> {
     const known = this.#open.get(key);
@@ -91,6 +106,7 @@ export class GossipDesk {
     const held = this.#bytes.get(peer) ?? 0;
     if (held + data.length > OPEN_BYTES) {
       this.#lapsed.set(key, topic);
+      this.#holdBack(key, topic);
       return Promise.resolve('ignore');
     }
     this.#bytes.set(peer, held + data.length);
@@ -110,6 +126,7 @@ export class GossipDesk {
         const left = (this.#bytes.get(peer) ?? 0) - data.length;
         if (left > 0) this.#bytes.set(peer, left);
         else this.#bytes.delete(peer);
+        if (found !== 'accept') this.#holdBack(key, topic);
         resolve(found);
       },
     };

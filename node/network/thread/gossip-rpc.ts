@@ -41,12 +41,19 @@ type Frame = { readonly byteLength: number };
 export type GossipInside = {
   handleReceivedRpc(from: PeerId, rpc: Rpc): Promise<void>;
   pipePeerReadStream(from: PeerId, frames: AsyncIterable<Frame>): Promise<void>;
-  readonly seenCache: { readonly size: number };
+  readonly seenCache: { readonly size: number; readonly entries: Map<string, unknown> };
+  readonly msgIdToStrFn: (id: Uint8Array) => string;
   readonly streamsInbound: ReadonlyMap<string, unknown>;
   readonly streamsOutbound: ReadonlyMap<string, unknown>;
 };
 
 export const insideOf = (gossip: GossipSub): GossipInside => gossip as unknown as GossipInside;
+
+/** The library sends the message again, though it has seen it. */
+export function forgetSeen(gossip: GossipSub, id: Uint8Array): void {
+  const { seenCache, msgIdToStrFn } = insideOf(gossip);
+  seenCache.entries.delete(msgIdToStrFn(id));
+}
 
 export type GossipScreen = {
   /** Whether the library gets the message. Asked before its name is computed. */

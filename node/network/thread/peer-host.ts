@@ -22,7 +22,7 @@ import { createHost, type Host, STREAMS } from './create-host.ts';
 import { Dialler } from './dialler.ts';
 import { FrameLimits } from './frame-limits.ts';
 import { GossipDesk } from './gossip-desk.ts';
-import { insideOf, keyOf, limitFrames, messageId, screen } from './gossip-rpc.ts';
+import { forgetSeen, insideOf, keyOf, limitFrames, messageId, screen } from './gossip-rpc.ts';
 import {
   type HostFigures,
   type HostSettings,
@@ -74,6 +74,8 @@ export class PeerHost implements HostSide {
   readonly #load: LoadQuic;
   readonly #ready = new Map<PeerName, Ready>();
   readonly #scores = new BoundedMap<PeerName, Score>(MAX_SCORES);
+  /** Where each said hello last: faults are also found when it has left. */
+  readonly #addresses = new BoundedMap<PeerName, string>(MAX_SCORES);
   readonly #timers = new Set<NodeJS.Timeout>();
   #settings!: HostSettings;
   #host!: Host;
@@ -262,6 +264,7 @@ export class PeerHost implements HostSide {
       else this.#later(GOODBYE_MILLIS, () => connection.abort(new Error(reason)));
       return false;
     }
+    this.#addresses.set(peer, address);
     if (connection.status !== 'open') return true;
     const { direction } = connection;
     if (direction === 'outbound') this.#dialler.worked(peer, address);
@@ -328,7 +331,11 @@ export class PeerHost implements HostSide {
   }
 
   async publish(topic: Topic, data: Uint8Array): Promise<void> {
-    await this.#host.services.gossip.publish(this.#topicName(topic), data);
+    const { gossip } = this.#host.services;
+    const name = this.#topicName(topic);
+    const id = messageId(name, data);
+    if (this.#gossip.own(keyOf(id))) forgetSeen(gossip, id);
+    await gossip.publish(name, data);
   }
 
   #listen(): void {
@@ -370,8 +377,8 @@ export class PeerHost implements HostSide {
 
   // Scores.
 
-  /** `address`: of one that has not said hello. */
-  fault(peer: PeerName, fault: Fault, reason: string, address = ''): void {
+  /** `address`: of one that may not have said hello. */
+  fault(peer: PeerName, fault: Fault, reason: string, address = this.#addresses.get(peer) ?? ''): void {
     // Faults of messages sent before the bar may be found later.
     if (this.#limits.isBarred(peer)) return;
     const score = afterFault(this.#scores.get(peer) ?? NO_FAULT, fault, steadyMillis());

@@ -8,6 +8,7 @@ import type { BucketRate } from '../../../runtime/clients/token-bucket.ts';
 import { AskError } from '../peers/peer-fault.ts';
 import { ask } from './asking.ts';
 import { type PeerName, PROTOCOLS, type Protocol, QUESTIONS } from './host-types.ts';
+import { IncomingAnswers } from './incoming-answers.ts';
 
 /** Questions that wait for one peer. */
 const MAX_WAITING = 64;
@@ -22,12 +23,14 @@ export class QuestionQueue {
   readonly #connection: (peer: PeerName) => Connection | undefined;
   readonly #steady: () => number;
   readonly #lines = new Map<string, Line>();
+  readonly #incoming: IncomingAnswers;
   /** Kept when a peer disconnects, because it may not have noticed. */
   readonly #rates = new Buckets(PACE, MAX_RATES);
 
   constructor(connection: (peer: PeerName) => Connection | undefined, steady: () => number) {
     this.#connection = connection;
     this.#steady = steady;
+    this.#incoming = new IncomingAnswers(steady);
   }
 
   /** Rejects with an AskError. */
@@ -71,11 +74,11 @@ export class QuestionQueue {
     const { name, answerBytes, millis } = PROTOCOLS[protocol];
     let answer: Uint8Array;
     try {
-      answer = await ask(connection, name, question, { bytes: answerBytes, millis });
+      answer = await ask(connection, name, question, { bytes: answerBytes, millis }, this.#incoming);
     } catch (error) {
       const { name: kind, message } = error as Error;
-      // A connection that ends during a request is not a refusal.
-      const isOwn = /TooManyOutbound|MuxerClosed|ConnectionClos/.test(kind) || connection.status !== 'open';
+      // A connection that ends during a request is not a refusal, nor is an answer that this node gave up.
+      const isOwn = /TooManyOutbound|MuxerClosed|ConnectionClos|GivenUp/.test(kind) || connection.status !== 'open';
       throw new AskError(isOwn ? 'not_asked' : 'unanswered', message);
     }
     if (answer.length === 0) throw new AskError('busy', 'the peer is busy');

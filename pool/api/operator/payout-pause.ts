@@ -1,5 +1,5 @@
 /** The operator's switches of the payout loop, which reads both before it reserves anything: one stops new payouts, the other begins a round now. */
-import type { Sql } from '../../database/connect.ts';
+import type { Sql, Transaction } from '../../database/connect.ts';
 import type { LedgerDate } from '../../payout/earlier-minimums.ts';
 
 const SETTING = 'payouts_paused';
@@ -16,12 +16,18 @@ export async function payoutsResumed(sql: Sql): Promise<number | null> {
   return row === undefined ? null : Number(row.value);
 }
 
-/** A pause ends at the later of the database's time and the ledger's: checkers compare it with the ledger's. */
+/**
+ * From now on the pool has as long to pay as after a pause, by the later of the database's time and the ledger's: checkers
+ * compare it with the ledger's.
+ */
+export async function noteResumed(sql: Sql | Transaction, ledger?: LedgerDate): Promise<void> {
+  await sql`insert into settings values (${RESUMED}, greatest((extract(epoch from now()) * 1000)::bigint,
+    ${ledger?.newestMillis ?? 0}::bigint)::text)
+    on conflict (name) do update set value = excluded.value`;
+}
+
 export async function pausePayouts(sql: Sql, isPaused: boolean, ledger?: LedgerDate): Promise<void> {
-  if (!isPaused && (await payoutsPaused(sql)))
-    await sql`insert into settings values (${RESUMED}, greatest((extract(epoch from now()) * 1000)::bigint,
-      ${ledger?.newestMillis ?? 0}::bigint)::text)
-      on conflict (name) do update set value = excluded.value`;
+  if (!isPaused && (await payoutsPaused(sql))) await noteResumed(sql, ledger);
   await sql`insert into settings values (${SETTING}, ${String(isPaused)})
     on conflict (name) do update set value = excluded.value`;
 }
