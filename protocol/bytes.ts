@@ -20,11 +20,8 @@ export function toHex(bytes: Bytes): string {
   return ascii.decode(text);
 }
 
-function nibble(code: number): number {
-  if (code >= 48 && code <= 57) return code - 48;
-  if (code >= 97 && code <= 102) return code - 87;
-  return -1;
-}
+/** The value of each digit's code; -1 for any other. */
+const VALUES = Int8Array.from({ length: 128 }, (_, code) => DIGITS.indexOf(code));
 
 /** Lower-case only: a value has exactly one spelling. */
 export function fromHex(text: string, length?: number): Uint8Array<ArrayBuffer> {
@@ -33,10 +30,10 @@ export function fromHex(text: string, length?: number): Uint8Array<ArrayBuffer> 
     throw new ProtocolError('bad_hex', `expected ${length * 2} hex characters, got ${text.length}`);
   const bytes = new Uint8Array(text.length / 2);
   for (let i = 0; i < bytes.length; i++) {
-    const high = nibble(text.charCodeAt(2 * i));
-    const low = nibble(text.charCodeAt(2 * i + 1));
-    if (high < 0 || low < 0) throw new ProtocolError('bad_hex', 'hex text may hold only 0-9 and a-f');
-    bytes[i] = high * 16 + low;
+    const high = VALUES[text.charCodeAt(2 * i)] ?? -1;
+    const byte = (high << 4) | (VALUES[text.charCodeAt(2 * i + 1)] ?? -1);
+    if (byte < 0) throw new ProtocolError('bad_hex', 'hex text may hold only 0-9 and a-f');
+    bytes[i] = byte;
   }
   return bytes;
 }

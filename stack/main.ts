@@ -261,8 +261,7 @@ const faultLog = () =>
 
 const start = command(
   {
-    name: 'npm start',
-    typed: 'npm start --',
+    name: 'npm start --',
     summary: 'Runs node, wallet, pool, bridge, dashboard and a miner on a development network.',
     options,
     examples: [

@@ -6,24 +6,17 @@ import { readFileSync } from 'node:fs';
 import { createMemory, Kernel } from '../kernels/cpu/kernel.ts';
 import { layoutOf } from '../kernels/cpu/layout.ts';
 import { type Bytes, equalBytes } from '../protocol/bytes.ts';
-import { buildCache, datasetSeed, powParameters, powStages } from '../protocol/crypto/pow.ts';
+import { datasetSeed, powParameters, powStages } from '../protocol/crypto/pow.ts';
 import { NETWORKS } from '../protocol/network.ts';
+import { developmentCache } from '../vectors/generate/development-cache.ts';
 
 const NETWORK = NETWORKS.development;
 const PARAMETERS = powParameters(NETWORK);
 const ALWAYS_COMPARED = 4;
 const COMPARED_EVERY = 512;
 
-const caches = new Map<number, Uint8Array<ArrayBuffer>>();
-
-export function referenceHash(epoch: number, header: Bytes): Uint8Array<ArrayBuffer> {
-  let cache = caches.get(epoch);
-  if (cache === undefined) {
-    cache = buildCache(datasetSeed(NETWORK.id, epoch), PARAMETERS.cacheLog2);
-    caches.set(epoch, cache);
-  }
-  return powStages(PARAMETERS, cache, header).pow;
-}
+export const referenceHash = (epoch: number, header: Bytes): Uint8Array<ArrayBuffer> =>
+  powStages(PARAMETERS, developmentCache(epoch), header).pow;
 
 let module: WebAssembly.Module | undefined;
 const kernels = new Map<number, Kernel>();

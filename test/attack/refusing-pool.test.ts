@@ -13,7 +13,7 @@ import { toHex, utf8 } from '../../protocol/bytes.ts';
 import { CODE, errorReply, type RefusalCode } from '../../protocol/stratum/errors.ts';
 import { encodeError, encodeNotification, encodeResult } from '../../protocol/stratum/v1-answer.ts';
 import { decodeRequest } from '../../protocol/stratum/v1-request.ts';
-import { seed } from '../level.ts';
+import { count as countAt, seed } from '../level.ts';
 import { MINER_ADDRESS, PoolFixture } from '../miner/pool-fixture.ts';
 import { sessionOptions } from '../miner/session-options.ts';
 import { type Random, randomOf } from '../random.ts';
@@ -22,7 +22,9 @@ const STEP = 1_000;
 const JOB_MILLIS = 5_000;
 const MINUTE = 60_000;
 /** Shares a second. */
-const RATE = 2;
+const RATE = countAt({ quick: 1, full: 2, deep: 2 });
+/** How long the other pool is looked at. */
+const AFTER_MINUTES = countAt({ quick: 2, full: 7, deep: 7 });
 
 type Answer = 'take' | 'nothing' | RefusalCode;
 type Pool = {
@@ -215,15 +217,16 @@ test.each<[string, Pool]>([
   ],
   ['ends each job before a hit on it is known', { answer: () => 'take', outruns: true }],
 ])('a pool that %s is left within ten minutes and a little', (_, pool) => {
-  const { used, taken } = play(pool, 19 * MINUTE);
-  expect(used[0]).toBeLessThan(SESSION_DEFAULTS.jobMillis + 2 * MINUTE);
-  expect(taken[1]).toBeGreaterThan(RATE * 6 * 60);
+  const left = SESSION_DEFAULTS.jobMillis + 2 * MINUTE;
+  const { used, taken } = play(pool, left + AFTER_MINUTES * MINUTE);
+  expect(used[0]).toBeLessThan(left);
+  expect(taken[1]).toBeGreaterThan(RATE * (AFTER_MINUTES - 1) * 60);
 });
 
 test('an honest pool that refuses a share now and then, is busy for minutes and ends connections is not left', () => {
   const pool: Pool = {
     answer: (n, random) => {
-      if (n % 2_000 < 400) return CODE.not_ready;
+      if (n % (1_000 * RATE) < 200 * RATE) return CODE.not_ready;
       return random(100) < 3 ? CODE.unknown_job : 'take';
     },
     closesMillis: 7 * MINUTE,

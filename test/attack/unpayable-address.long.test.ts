@@ -62,7 +62,6 @@ test(
       wallet: bed.wallet(),
       note: async () => undefined,
       chain: () => undefined,
-      pauseNote: async () => undefined,
     });
     const route = (path: string, id = '') =>
       routes

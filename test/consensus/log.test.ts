@@ -12,6 +12,7 @@ import { NIL, PRECOMMIT, PREVOTE } from '../../node/consensus/engine/votes.ts';
 import { ConsensusLog, type OpenedLog, readLog } from '../../node/consensus/log/log-file.ts';
 import { readFrames } from '../../node/consensus/log/log-frames.ts';
 import { decodeRecord, encodeRecord } from '../../node/consensus/log/log-record.ts';
+import { level } from '../level.ts';
 import { smallDisk } from '../pool/small-disk.ts';
 import { fuzzDecoder } from '../protocol/fuzz.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -113,12 +114,18 @@ function startedWith({ recovered, coversTo }: OpenedLog, brought: readonly Unsig
 test('a log that was torn at any byte covers no height: the vote that is torn may be out, and is never followed by another', async () => {
   const records = lockedMember();
   const { directory, file, bytes } = await written(records);
+  let end = 0;
+  const ends = new Set(readFrames(bytes).payloads.map(({ length }) => (end += 20 + length)));
+  const isNear = (length: number) => length < 3 || [-2, -1, 0, 1, 2].some((by) => ends.has(length + by));
   for (let length = 1; length <= bytes.length; length++) {
+    // Around the end of a record, and at every seventh byte at quick: opening takes its time.
+    if (level === 'quick' && length % 7 !== 0 && !isNear(length)) continue;
     writeFileSync(file, bytes.subarray(0, length));
     const { log, ...opened } = await ConsensusLog.open(directory, owner);
     await log.close();
     const whole = opened.recovered?.messages.length ?? 0;
     const isTorn = opened.torn !== undefined;
+    expect([length, isTorn]).toEqual([length, !ends.has(length)]);
     expect(opened.coversTo).toBe(isTorn ? -1 : HEIGHT);
     // Started again before it has written anything, it finds the same.
     if (isTorn) expect(readFileSync(file).length).toBe(length);

@@ -61,8 +61,8 @@ class Pool {
     }) => ({
       indexed_height: 1_000_000,
       changes: this.payments
-        .filter(({ transaction_id: id }) => id !== null && this.ledger.has(id))
         .filter((each) => each.final_height !== null && each.final_height > after)
+        .filter(({ transaction_id: id }) => id !== null && this.ledger.has(id))
         .filter((each) => addresses[0] === ADDRESS || !each.transaction_id?.startsWith('own'))
         .map((each) => ({
           kind: addresses[0] === ADDRESS ? 'received' : 'spent',

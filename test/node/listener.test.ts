@@ -11,17 +11,15 @@ import { developmentKey } from '../../node/genesis/development.ts';
 import { listenForMining, type MiningListener } from '../../node/mining/listener.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
-import { buildCache, datasetSeed, powParameters, powStages } from '../../protocol/crypto/pow.ts';
+import { datasetSeed } from '../../protocol/crypto/pow.ts';
 import { bodyRewardRoot, decodeBody, encodeBody, transactionsRoot } from '../../protocol/ledger/body.ts';
 import { decodeHeader } from '../../protocol/ledger/header.ts';
-import { NETWORKS } from '../../protocol/network.ts';
 import { isSameMachine } from '../../runtime/clients/same-machine.ts';
+import { powHash } from '../pow-hash.ts';
 import { Bed, silentLog } from './bed.ts';
 
 const payout = formatAddress(developmentKey('alice').address, 'development');
-const parameters = powParameters(NETWORKS.development);
-const cache = buildCache(datasetSeed(4, 0), parameters.cacheLog2);
-const realHash = async (_epoch: number, header: Uint8Array) => powStages(parameters, cache, header).pow;
+const realHash = async (epoch: number, header: Uint8Array) => powHash(epoch, header);
 
 const identity = newIdentity();
 

@@ -5,9 +5,14 @@
  */
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { type Bytes, toHex } from '../../protocol/bytes.ts';
+import { type Bytes, concat, toHex } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { count, seed } from '../level.ts';
+
+/** Any code point of Unicode. `unit: 'binary'` of fast-check makes a table of all million of them first, which takes a second. */
+export const codePoint = fc
+  .nat({ max: 0x10_ffff - 0x800 })
+  .map((n) => String.fromCodePoint(n < 0xd800 ? n : n + 0x800));
 
 export type Codec<T> = {
   readonly name: string;
@@ -23,8 +28,8 @@ function mutate(sample: Bytes, mutations: readonly Mutation[]): Bytes {
   for (const { at, byte, kind } of mutations) {
     const place = bytes.length === 0 ? 0 : at % bytes.length;
     if (kind === 'cut') bytes = bytes.slice(0, place);
-    else if (kind === 'insert') bytes = Uint8Array.from([...bytes.slice(0, place), byte, ...bytes.slice(place)]);
-    else if (kind === 'copy') bytes = Uint8Array.from([...bytes, ...bytes.slice(place, place + (byte % 64))]);
+    else if (kind === 'insert') bytes = concat(bytes.subarray(0, place), Uint8Array.of(byte), bytes.subarray(place));
+    else if (kind === 'copy') bytes = concat(bytes, bytes.subarray(place, place + (byte % 64)));
     else if (bytes.length > 0) bytes[place] = kind === 'set' ? byte : (bytes[place] as number) ^ (1 << (byte % 8));
   }
   return bytes;

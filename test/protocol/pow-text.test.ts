@@ -1,18 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { fromHex } from '../../protocol/bytes.ts';
-import {
-  buildCache,
-  datasetPage,
-  datasetSeed,
-  fnv,
-  powMix,
-  powNonce,
-  powParameters,
-  powPreHash,
-  powSeed,
-} from '../../protocol/crypto/pow.ts';
+import { datasetPage, fnv, powMix, powNonce, powParameters, powPreHash, powSeed } from '../../protocol/crypto/pow.ts';
 import { NETWORKS } from '../../protocol/network.ts';
+import { developmentCache } from '../../vectors/generate/development-cache.ts';
 import { DEVELOPMENT, vectorsOf } from './pow-vectors.ts';
 
 const text = readFileSync(new URL('../../docs/protocol/pow.md', import.meta.url), 'utf8');
@@ -40,7 +31,7 @@ test('the example of pow.md is the first development vector', () => {
 });
 
 test('the rounds of the example are those of the reference', () => {
-  const cache = buildCache(datasetSeed(4, 0), DEVELOPMENT.cacheLog2);
+  const cache = developmentCache(0);
   const header = fromHex(hash.header);
   const seed = powSeed(powPreHash(header), powNonce(header));
   const last = new Uint32Array(seed.buffer)[15] as number;

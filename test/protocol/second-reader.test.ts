@@ -353,8 +353,8 @@ const EDGES: readonly bigint[] = [
   ]),
 ];
 
-/** At quick a field has every third bound in it, its neighbours the others. */
-const STEP = count({ quick: 3, full: 1, deep: 1 });
+/** At quick a field has every fifth bound in it, its neighbours the others. */
+const STEP = count({ quick: 5, full: 1, deep: 1 });
 
 test.each([2, 8])('every small field with every bound in it, in %i bytes', (width) => {
   for (const [i, places] of PLACES.entries())

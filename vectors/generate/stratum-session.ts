@@ -5,7 +5,7 @@
 import { formatAddress, keyAddressPayload } from '../../protocol/address.ts';
 import { type Bytes, ByteWriter, concat, fromHex, toHex, utf8 } from '../../protocol/bytes.ts';
 import { ID_BYTES, id } from '../../protocol/crypto/identifier.ts';
-import { buildCache, datasetSeed, powStages } from '../../protocol/crypto/pow.ts';
+import { powStages } from '../../protocol/crypto/pow.ts';
 import { blockId, encodeHeader, NONCE_OFFSET, REWARD_ROOT_OFFSET } from '../../protocol/ledger/header.ts';
 import { headerForPayout } from '../../protocol/ledger/reward.ts';
 import { encodeExtranonce } from '../../protocol/ledger/tag.ts';
@@ -14,6 +14,7 @@ import { NETWORKS } from '../../protocol/network.ts';
 import { type FarmJob, jobOfFarm } from '../../protocol/stratum/farm.ts';
 import type { Job, WorkerStats } from '../../protocol/stratum/messages.ts';
 import { composeNonce } from '../../protocol/stratum/nonce.ts';
+import { developmentCache } from './development-cache.ts';
 
 export type Plain = null | boolean | number | string | Plain[] | { [key: string]: Plain };
 
@@ -79,33 +80,33 @@ export const farmJob = sampleFarmJob(poolJob);
 export const farmGeneration = 6;
 
 const parameters = { networkId: network.id, ...network.pow };
-const cache = buildCache(datasetSeed(network.id, 0), network.pow.cacheLog2);
+const cache = developmentCache(0);
 
-/** The first nonces of the bridge's job whose hash is a share, and a block. */
-function search(): { share: Bytes; block: Bytes; blockId: Bytes } {
-  let share: Bytes | undefined;
-  for (let counter = 0n; ; counter++) {
-    const nonce = composeNonce(counter, prefix);
-    const header = concat(bridgeJob.header.subarray(0, NONCE_OFFSET), nonce);
-    const value = targetFromBytes(powStages(parameters, cache, header).pow);
-    if (share !== undefined && value <= blockTarget) return { share, block: nonce, blockId: blockId(header) };
-    if (value <= shareTarget) share ??= nonce;
+const hashOf = (header: Bytes): bigint => targetFromBytes(powStages(parameters, cache, header).pow);
+const withNonce = ({ header }: Job, nonce: Bytes): Bytes => concat(header.subarray(0, NONCE_OFFSET), nonce);
+
+/** The first nonce from this number on whose hash meets the target. The numbers below are those that were found: to search from 0 takes some sixty hashes. */
+function search(job: Job, target: bigint, from: bigint, nonceOf: (counter: bigint) => Bytes): Bytes {
+  for (let counter = from; ; counter++) {
+    const nonce = nonceOf(counter);
+    if (hashOf(withNonce(job, nonce)) <= target) return nonce;
   }
 }
 
-export const found = search();
+const bridgeNonce = (counter: bigint): Bytes => composeNonce(counter, prefix);
+const block = search(bridgeJob, blockTarget, 0x29n, bridgeNonce);
 
-/** The first nonce of the farm job's second generation whose hash is a share. */
-function searchFarm(): Bytes {
-  const { header } = jobOfFarm(farmJob, farmGeneration);
-  for (let counter = 0x0102030405060708n; ; counter++) {
-    const nonce = new ByteWriter(8).u64(counter).done();
-    const whole = concat(header.subarray(0, NONCE_OFFSET), nonce);
-    if (targetFromBytes(powStages(parameters, cache, whole).pow) <= shareTarget) return nonce;
-  }
-}
+/** Nonces of the bridge's job whose hash is a share, and a block. */
+export const found = {
+  share: search(bridgeJob, shareTarget, 7n, bridgeNonce),
+  block,
+  blockId: blockId(withNonce(bridgeJob, block)),
+};
 
-export const foundByRig = searchFarm();
+/** A nonce of the farm job's second generation whose hash is a share. */
+export const foundByRig = search(jobOfFarm(farmJob, farmGeneration), shareTarget, 0x0102030405060716n, (counter) =>
+  new ByteWriter(8).u64(counter).done(),
+);
 
 export const subscribe = { agent: 'example/1.0', tag: 'rig one', session: null };
 export const resume = { agent: 'example/1.0', tag: '', session };
