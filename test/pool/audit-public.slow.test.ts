@@ -287,7 +287,7 @@ test('what a pool earned it may take; a merge takes nothing; network fees beyond
   const taken = earned - BigInt(money?.network_fees ?? 0) - 1_000n;
   const own = await auditAgainst(await spending([{ address: thief, amount: taken }]));
   expect(own).toMatchObject({ verdict: 'holds', money: { withdrawn: String(taken) } });
-  expect(publicReportText(own)).toContain(`The pool took ${taken} atoms for itself in 1 transactions`);
+  expect(publicReportText(own)).toContain(`The pool took ${taken} atoms for itself in 1 transaction`);
   const over = await auditAgainst(await spending([{ address: thief, amount: taken + 1n }]));
   expect(over.verdict).toBe('false');
   const merged = await auditAgainst(await spending([]));
