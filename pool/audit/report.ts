@@ -90,7 +90,7 @@ const MISSING: Readonly<Record<NotChecked, string>> = {
   other_service: `whether a reward is left out: the pool did not tell which are in other lists, or held (${LATER})`,
   block_service: `whether its blocks are of PPLNS or solo: the node does not tell it of each (${WHOLE})`,
   later_list: `rewards that a later list has, as the pool says (${LATER})`,
-  commitments: `whether the payouts of its time commit to these books: one that commits to a slice which the pool had not published while it was asked, or what a payout carries could not all be read at the node (${WHOLE})`,
+  commitments: `whether the payouts of its time commit to these books: not each payout on the ledger could be compared, see below (${WHOLE})`,
   solo_finder: 'who found a solo block: only the pool and the finder know',
 };
 
