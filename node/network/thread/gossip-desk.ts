@@ -45,6 +45,8 @@ type Open = {
   asking: number;
   /** How many are asked the next time. */
   width: number;
+  /** It may be open again by then, for others: what is found afterwards ends nothing. */
+  isOver: boolean;
   readonly settle: (verdict: Verdict) => void;
   readonly verdict: Promise<Verdict>;
   readonly timers: Set<NodeJS.Timeout>;
@@ -118,10 +120,13 @@ export class GossipDesk {
       tried: 0,
       asking: 0,
       width: 1,
+      isOver: false,
       verdict,
       timers: new Set(),
       settle: (found) => {
-        if (!this.#open.delete(key)) return;
+        if (open.isOver) return;
+        open.isOver = true;
+        this.#open.delete(key);
         for (const timer of open.timers) clearTimeout(timer);
         const left = (this.#bytes.get(peer) ?? 0) - data.length;
         if (left > 0) this.#bytes.set(peer, left);
@@ -172,7 +177,7 @@ export class GossipDesk {
 
   #next(open: Open): void {
     const peer = open.announcers[open.tried];
-    if (peer === undefined) return;
+    if (peer === undefined || open.isOver) return;
     open.tried++;
     open.asking++;
     this.#with.judge(peer, open.topic, open.data).then(
