@@ -116,6 +116,13 @@ export const poolOptions = {
     { help: 'shown to miners, and in blocks whose miner has no tag', placeholder: 'NAME', default: 'svc-pool' },
     readPoolName,
   ),
+  instanceName: parsed(
+    {
+      help: 'name of this instance on the operator’s page, for several on one machine (default: the name of the machine)',
+      placeholder: 'NAME',
+    },
+    readPoolName,
+  ),
   pplnsListen: listenAddressOrOff({ help: 'stratum, PPLNS', group: LISTENERS, default: '127.0.0.1:28720' }),
   pplnsListenWs: listenAddressOrOff({ help: 'the same over WebSocket', group: LISTENERS, default: '127.0.0.1:28721' }),
   soloListen: listenAddressOrOff({ help: 'stratum, solo', group: LISTENERS, default: '127.0.0.1:28730' }),

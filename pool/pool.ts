@@ -183,6 +183,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
     return verifier.hash(epoch, header);
   };
   if (values.payoutsPaused) await pausePayouts(sql, true);
+  const { instanceName: name = hostname() } = values;
   const mail = mailOptions(values);
   const mailTally = emptyTally();
   const walletClient = createWalletClient({ ...wallet, address });
@@ -199,7 +200,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
         [serviceNumber('solo'), BigInt(values.feeSolo)],
       ]),
       databaseUrl,
-      holder: `${hostname()} ${journal.bootId}`,
+      holder: `${name} ${journal.bootId}`,
       payoutMin: values.payoutMin,
       payoutIntervalMillis: values.payoutInterval,
       shareDays: values.shareDays,
@@ -259,7 +260,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
     figures = await stratum.figures();
     await shared.report({
       instance: journal.bootId,
-      name: hostname(),
+      name,
       version,
       startedMillis,
       atMillis: steadyMillis(),

@@ -247,6 +247,9 @@ async function startAll(stack: Stack, plan: Plan): Promise<boolean> {
     if (plan.miner || gpu) await stack.start(minerPart(data, ports, address, gpu, proxy ? ports.proxy : ports.pplns));
     stack.say(`the miner is paid at ${address}, wallet ${minerWallet}`);
   }
+  stack.say(
+    `the operator’s page is at ${url(ports.web)}/#/operator, its token in ${join(files(data).pool, 'operator.token')}`,
+  );
   stack.say(`the page is at ${url(ports.web)}/ — Ctrl-C stops everything`);
   return isNew;
 }

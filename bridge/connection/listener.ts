@@ -70,6 +70,7 @@ export class Listener implements ListenerControl {
   #onEmpty = (): void => {};
   #tls: TlsServer | null = null;
   #logins: Bucket;
+  #isBareTold = false;
   #refused = 0;
   #timer: NodeJS.Timeout | null = null;
   #accepting = true;
@@ -261,7 +262,7 @@ export class Listener implements ListenerControl {
     if (arrival.proxied) {
       const header = readProxyHeader(bytes);
       if (header.kind === 'more') return void this.#hold(stream, arrival, bytes);
-      if (header.kind === 'invalid') return void this.#refuse(stream);
+      if (header.kind === 'invalid') return void this.#refuseBare(stream, arrival.address);
       arrival.proxied = false;
       if (!this.#moveTo(arrival, proxiedAddress(header.address ?? arrival.address))) return void this.#refuse(stream);
       bytes = bytes.subarray(header.length);
@@ -287,6 +288,18 @@ export class Listener implements ListenerControl {
   #hold(stream: ArrivedStream, arrival: Arrival, bytes: Bytes): void {
     if (bytes.length > MAX_FIRST_BYTES) return void this.#refuse(stream);
     arrival.held = bytes.slice();
+  }
+
+  /** Told once: a balancer that does not send the header would otherwise look to miners like a pool that is away. */
+  #refuseBare(stream: ArrivedStream, address: string): void {
+    if (!this.#isBareTold)
+      this.#desk.log(
+        'warn',
+        'a connection without a PROXY header is refused: it comes from an address of --proxy-protocol',
+        { address },
+      );
+    this.#isBareTold = true;
+    this.#refuse(stream);
   }
 
   #refuse(stream: ArrivedStream): void {

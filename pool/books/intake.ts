@@ -105,7 +105,7 @@ export class Intake {
       fresh.flatMap(({ record, slice }) => (record.kind === 'terms' ? [{ record, slice }] : [])),
       newest,
     );
-    const shares = await this.#counted(transaction, fresh);
+    const { counted: shares, doubled } = await this.#counted(transaction, fresh);
     await this.#addWork(transaction, shares, newest);
     await takeStats(
       transaction,
@@ -120,30 +120,33 @@ export class Intake {
     }
     await this.#addBlocks(transaction, fresh);
     await setAside(transaction, unread);
-    await this.#advancePositions(transaction, last);
-    const doubled = fresh.filter(({ record }) => record.kind === 'share').length - shares.length;
+    await this.#advancePositions(transaction, last, doubled);
     const taken = fresh.length + unread.length;
-    return { taken, repeated, shares: shares.length, lost, doubled, unread: unread.length };
+    return { taken, repeated, shares: shares.length, lost, doubled: doubled.length, unread: unread.length };
   }
 
-  /** The shares among the entries, without those whose header and nonce counted before (rule 14). */
-  async #counted(transaction: Transaction, fresh: readonly Taken[]): Promise<CountedShare[]> {
+  /** The shares among the entries, and those whose header and nonce counted before (rule 14). */
+  async #counted(transaction: Transaction, fresh: readonly Taken[]) {
     const shares = fresh.filter((entry): entry is Taken & { record: ShareRecord } => entry.record.kind === 'share');
     const counts = await this.#identities.take(
       transaction,
       shares.map(({ record }) => record.identity),
     );
     const counted: CountedShare[] = [];
-    for (const [i, { bootId, sequence, record, slice }] of shares.entries()) {
-      if (counts[i] !== true) continue;
+    const doubled: Taken[] = [];
+    for (const [i, share] of shares.entries()) {
+      const { bootId, sequence, record, slice } = share;
+      if (counts[i] !== true) {
+        doubled.push(share);
+        continue;
+      }
       const accountId = this.accountId(record.account);
       counted.push({ bootId, sequence, record, slice, accountId, workerId: this.#workers.idOf(accountId, record) });
     }
-    const doubled = shares.length - counted.length;
-    if (doubled > 0)
-      await transaction`insert into refused_shares (result, count) values (${COUNTED_BEFORE}, ${doubled})
+    if (doubled.length > 0)
+      await transaction`insert into refused_shares (result, count) values (${COUNTED_BEFORE}, ${doubled.length})
         on conflict (result) do update set count = refused_shares.count + excluded.count`;
-    return counted;
+    return { counted, doubled };
   }
 
   /** To be called when a transaction failed: ids that it assigned were rolled back, and may be assigned again. */
@@ -315,10 +318,20 @@ export class Intake {
     await this.addBlock(transaction, record);
   }
 
-  async #advancePositions(transaction: Transaction, last: ReadonlyMap<string, number>): Promise<void> {
-    for (const [bootId, through] of last)
-      await transaction`insert into journal_positions (boot_id, through) values (${Buffer.from(bootId, 'hex')}, ${through})
-        on conflict (boot_id) do update set through = excluded.through, updated_at = now()`;
+  async #advancePositions(
+    transaction: Transaction,
+    last: ReadonlyMap<string, number>,
+    doubled: readonly Taken[],
+  ): Promise<void> {
+    const ofBoots = Map.groupBy(doubled, ({ bootId }) => bootId);
+    for (const [bootId, through] of last) {
+      const again = ofBoots.get(bootId) ?? [];
+      await transaction`insert into journal_positions as p (boot_id, through, doubled_from, doubled_through)
+        values (${Buffer.from(bootId, 'hex')}, ${through}, ${again[0]?.sequence ?? null}, ${again.at(-1)?.sequence ?? null})
+        on conflict (boot_id) do update set through = excluded.through, updated_at = now(),
+          doubled_from = least(p.doubled_from, excluded.doubled_from),
+          doubled_through = greatest(p.doubled_through, excluded.doubled_through)`;
+    }
   }
 }
 

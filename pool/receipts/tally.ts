@@ -13,11 +13,17 @@ import { decodeRecord, SERVICES, type Service, type ShareIdentity } from '../jou
 /** Entries after `after` up to `through`. */
 type Entries = { readonly after: number; readonly through: number };
 
-/** What the books have in a slice, and the height at which it closed. */
-type Held = Entries & { readonly closedHeight: number };
+/**
+ * What the books have in a slice, and the height at which it closed. `doubled`: of these they had some from another journal
+ * before.
+ */
+type Held = Entries & { readonly closedHeight: number; readonly doubled: Entries | null };
 
 /** The entries that are in the slice by the journal's marks, and those that the books have in it (null: not known). */
 export type SliceRange = Entries & { readonly slice: number; readonly held: Held | null };
+
+const isIn = (entries: Entries | null, sequence: number): boolean =>
+  entries !== null && sequence > entries.after && sequence <= entries.through;
 
 type Sum = { readonly account: Bytes; readonly worker: string; shares: number; work: bigint };
 type Sums = Map<string, Sum>;
@@ -67,7 +73,7 @@ export class JournalTally {
     if (record.kind !== 'share' || !this.#isFirst(record.identity)) return;
     const range = this.#ranges[this.#at];
     const held = range?.held ?? null;
-    if (range !== undefined && held !== null && (sequence <= held.after || sequence > held.through))
+    if (range !== undefined && held !== null && (!isIn(held, sequence) || isIn(held.doubled, sequence)))
       this.#unheld.add(range.slice);
     if (range !== undefined && held !== null && (record.identity?.anchorHeight ?? 0) >= held.closedHeight)
       this.#belated.add(range.slice);

@@ -155,15 +155,19 @@ function readConfig(command: CommandSpec<OptionTable>, path: string, readText: R
     );
   if (typeof json !== 'object' || json === null || Array.isArray(json))
     throw new UsageError('config_syntax', `${path} does not hold a JSON object`, 'write { "option-name": value, ... }');
+  // An option of a section may also stand under its long name, as the command line has it.
   const properties = new Map(
-    Object.entries(command.options).map(([p, { configPath }]) => [configPath ?? optionName(p), p]),
+    Object.entries(command.options).flatMap(([p, { configPath }]) =>
+      [optionName(p), ...(configPath === undefined ? [] : [configPath])].map((key) => [key, p] as const),
+    ),
   );
   const former = new Map(Object.entries(command.options).map(([p, { formerly }]) => [formerly, p]));
   const given: Given = new Map();
   for (const [key, value] of configEntries(json, [...properties.keys()])) {
     const property = properties.get(key) ?? former.get(key);
     if (property === undefined) {
-      const near = nearest(key, [...properties.keys()]);
+      const names = [...properties.keys()];
+      const near = names.find((name) => key.includes('.') && name.startsWith(key)) ?? nearest(key, names);
       const remedy =
         near === undefined
           ? `${command.name} has no such option: remove it, or leave the file out if it is of another command`
@@ -173,7 +177,7 @@ function readConfig(command: CommandSpec<OptionTable>, path: string, readText: R
     if (given.has(property))
       throw new UsageError(
         'config_syntax',
-        `${path} names "${optionName(property)}" twice, once by its former name`,
+        `${path} names "${optionName(property)}" twice, under two names`,
         'remove one of the two',
       );
     given.set(property, configTexts(path, key, value, command.options[property] as OptionSpec<unknown>));
@@ -185,7 +189,7 @@ function readConfig(command: CommandSpec<OptionTable>, path: string, readText: R
 function configEntries(json: object, known: readonly string[], before = ''): [string, unknown][] {
   return Object.entries(json).flatMap(([name, value]): [string, unknown][] => {
     const key = before + name;
-    const isSection = !known.includes(key) && known.some((other) => other.startsWith(`${key}.`));
+    const isSection = known.some((other) => other.startsWith(`${key}.`));
     if (!isSection || typeof value !== 'object' || value === null || Array.isArray(value)) return [[key, value]];
     return configEntries(value, known, `${key}.`);
   });
@@ -258,8 +262,8 @@ function readValue(
   } catch (error) {
     if (file === undefined || !(error instanceof UsageError)) throw error;
     const key = `"${option.configPath ?? optionName(property)}"`;
-    const why = error.message.slice(name.length + 1);
-    throw new UsageError('config_value', `${key} in ${file} ${why}`, `for example ${key}: ${option.sample}`);
+    const why = error.message.slice(name.length);
+    throw new UsageError('config_value', `${key} in ${file}${why}`, `for example ${key}: ${option.sample}`);
   }
 }
 

@@ -128,7 +128,9 @@ export function parsed<const S extends Settings, V>(
       } catch (error) {
         if (!(error instanceof Error)) throw error;
         const example = settings.default === undefined ? settings.placeholder : String(settings.default);
-        throw new UsageError('usage_value', `${name} ${error.message}`, `for example ${name} ${example}`);
+        // An error with a code is a sentence of its own, any other goes on after the name.
+        const after = 'code' in error ? ':' : '';
+        throw new UsageError('usage_value', `${name}${after} ${error.message}`, `for example ${name} ${example}`);
       }
     },
   };

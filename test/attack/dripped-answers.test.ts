@@ -1,53 +1,27 @@
 /** Many peers that send most of an answer at once and then nothing: what a node holds of all of them is bounded, and honest answers come all the same. */
 import type { Connection } from '@libp2p/interface';
-import { AbstractStream } from '@libp2p/utils';
 import { expect, test } from 'vitest';
-import { INCOMING_BYTES, IncomingAnswers } from '../../node/network/thread/incoming-answers.ts';
-import { QuestionQueue } from '../../node/network/thread/question-queue.ts';
+import { AnswersUnderWay } from '../../node/network/thread/answers-under-way.ts';
+import { INCOMING_BYTES, QuestionQueue } from '../../node/network/thread/question-queue.ts';
+import { FedStream } from '../network/fed-stream.ts';
 
 const MEBIBYTE = 1_024 * 1_024;
 const LIARS = 60;
 /** Of each liar: less than it says its answer has. */
 const SENT = 3 * MEBIBYTE;
-const PIECE = new Uint8Array(MEBIBYTE / 4);
-const NO_LOG = Object.assign(() => undefined, { error: () => undefined, trace: () => undefined });
-
-/** This node's end of a stream; the other end is what a test says. */
-class Fed extends AbstractStream {
-  constructor(name: string) {
-    super({ id: name, direction: 'outbound', log: NO_LOG as never, protocol: '/svc/sync/1' });
-  }
-
-  sendData(data: { readonly byteLength: number }) {
-    return { sentBytes: data.byteLength, canSendMore: true };
-  }
-
-  sendReset(): void {}
-  sendPause(): void {}
-  sendResume(): void {}
-  async sendCloseWrite(): Promise<void> {}
-  async sendCloseRead(): Promise<void> {}
-
-  /** `length`: as it is written before an answer. */
-  brings(length: Uint8Array, bytes: number): void {
-    this.onData(length);
-    for (let left = bytes; left > 0; left -= PIECE.length) this.onData(PIECE);
-  }
-}
-
 const FOUR_MEBIBYTES = Uint8Array.of(0x80, 0x80, 0x80, 0x02);
 const TWO_MEBIBYTES = Uint8Array.of(0x80, 0x80, 0x80, 0x01);
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 test('sixty peers whose answers stop before their end hold no more than all may together, and an honest answer comes', async () => {
   let now = 0;
-  const streams = new Map<string, Fed>();
+  const streams = new Map<string, FedStream>();
   const connectionOf = (peer: string) =>
     ({
       status: 'open',
       remotePeer: peer,
       newStream: async () => {
-        const stream = new Fed(peer);
+        const stream = new FedStream(peer);
         streams.set(peer, stream);
         return stream;
       },
@@ -78,7 +52,7 @@ test('sixty peers whose answers stop before their end hold no more than all may 
 
 test('a peer whose answers take sixteen seconds is heard beside sixty that fill all the room again and again', () => {
   let now = 0;
-  const incoming = new IncomingAnswers(() => now);
+  const incoming = new AnswersUnderWay(INCOMING_BYTES, () => now);
   let tries = 0;
   let isHere = false;
   const liar = (name: string) => {

@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
+import { createLogger, readLevelFilter } from '../../runtime/log/log.ts';
 import { EASY, startBed } from '../bridge/bed.ts';
 
 const PING = '{"jsonrpc":"2.0","id":1,"method":"mining.ping"}\n';
@@ -62,6 +63,17 @@ test('IPv4 clients that a proxy writes as mapped IPv6 are banned one by one', as
   expect(again.text).toContain('"retry_after_millis"');
   await expectServed(port, mapped('203.0.113.6'));
   await expectServed(port, 'PROXY TCP4 203.0.113.7 127.0.0.1 1 2\r\n');
+});
+
+test('a proxy that sends no header is told of in the log, once, with its address', async () => {
+  const lines: string[] = [];
+  const sink = { write: (line: string) => void lines.push(line), flush: () => undefined, close: () => undefined };
+  const log = createLogger('bridge', { filter: readLevelFilter('warn'), format: 'text' }, { sink, now: () => 0 });
+  const { port } = await startBed({ ...STRICT, log });
+  for (let i = 0; i < 2; i++) expect(await (await dial(port, PING, '')).gone).toBe(true);
+  await expectServed(port, mapped('203.0.113.6'));
+  const told = lines.filter((line) => line.includes('--proxy-protocol'));
+  expect(told).toEqual([expect.stringMatching(/a connection without a PROXY header is refused.*address=127\.0\.0\.1/)]);
 });
 
 test('a limit of connections holds for one IPv4 client in all its spellings, and for no other', async () => {

@@ -19,6 +19,7 @@ import { createVerifier, type Verifier } from '../../kernels/verifier.ts';
 import type { AnchorPolicy } from '../../node/mining/anchor-choice.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { NETWORKS } from '../../protocol/network.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import { quietLog } from '../quiet-log.ts';
 import { TemplateSource } from './template-source.ts';
 
@@ -90,6 +91,7 @@ export type BedOptions = Partial<Omit<StratumServerOptions, 'network'>> & {
   readonly anchors?: AnchorPolicy;
   readonly sessions?: SessionShelf;
   readonly sink?: RecordingSink;
+  readonly log?: Logger;
 };
 
 export type Bed = {
@@ -111,6 +113,7 @@ export async function startBed(options: BedOptions = {}): Promise<Bed> {
     anchors = 'newest',
     sessions,
     sink = new RecordingSink(),
+    log = quietLog,
     ...rest
   } = options;
   if (blockWork !== undefined)
@@ -138,7 +141,7 @@ export async function startBed(options: BedOptions = {}): Promise<Bed> {
       upstream,
       sink,
       verifier,
-      log: quietLog,
+      log,
       ...(sessions === undefined ? {} : { sessions }),
       ...(serverNow === undefined ? {} : { now: serverNow }),
     },

@@ -2,6 +2,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { encodeRecord } from '../../pool/journal/journal-record.ts';
 import type { PoolKey } from '../../pool/receipts/pool-key.ts';
 import type { Receipt } from '../../protocol/books/receipt.ts';
 import { EVIDENCE_FORMAT, judgeEvidence } from '../../protocol/evidence/receipt-evidence.ts';
@@ -352,4 +353,37 @@ test('a clock of the database that jumps by two days takes no receipts that mine
   await bed.maker.round();
   const { slices } = await bed.view.ofAccount({ payload: account('miner 0'), after: 0 });
   expect(slices.map(({ slice }) => slice)).toEqual([1, 2]);
+});
+
+test('a copy of a journal that a person put back under another name is no witness of shares that the books had already', async () => {
+  const key = newPoolKey();
+  const end = await openFrontEnd();
+  const held: Receipt[] = [];
+  const before = await openReceipts(key, [end]);
+  await first(before, [end]);
+  expect(await collect(before, key, held)).toEqual([]);
+  const copy = await openFrontEnd(end.directory, 0xcd);
+  const missing = encodeRecord(share(0, 50n, SLICE_CUTS));
+  const records = [...end.records, missing];
+  await copy.journal.append(records);
+  copy.records.push(...records);
+  const after = await openReceipts(key, [end, copy], before.books);
+  await after.look();
+  await after.take(copy, { marked: true });
+  const worked = async () => {
+    await end.write([share(0, 7n)]);
+    await after.take(end, { marked: true });
+  };
+  await worked();
+  await after.books.height(3 * SLICE_CUTS);
+  await after.look();
+  await after.maker.round();
+  expect(await collect(after, key, held)).toEqual([]);
+  expect(after.delivered).toEqual([`pplns/2/${end.bootId}`]);
+  expect(after.logged.join('\n')).toContain('the books do not have the slice as the journal has it');
+  // What is missing in the damaged journal was booked all the same.
+  const [booked] = await after.books.sql<
+    { total: string }[]
+  >`select total::text from slices where number = 2 and service = 0`;
+  expect(booked?.total).toBe('57');
 });

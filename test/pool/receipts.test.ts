@@ -131,7 +131,7 @@ test('a share that comes again counts once, as in the books', () => {
 test('a slice with shares that the books have elsewhere has no receipts', () => {
   const [eight, nine] = RANGES.map((range) => ({
     ...range,
-    held: { after: range.after, through: range.through, closedHeight: 1_000 },
+    held: { after: range.after, through: range.through, closedHeight: 1_000, doubled: null },
   }));
   const take = (ranges: typeof RANGES) => {
     const tally = new JournalTally(ranges as never);
@@ -139,10 +139,10 @@ test('a slice with shares that the books have elsewhere has no receipts', () => 
     return { unheld: tally.unheld, slices: new Set([...tally.leaves()].map(({ slice }) => slice)) };
   };
   expect(take([eight, nine] as never)).toEqual({ unheld: [], slices: new Set([8, 9]) });
-  const late = { ...nine, held: { after: 4, through: 6, closedHeight: 1_000 } };
+  const late = { ...nine, held: { after: 4, through: 6, closedHeight: 1_000, doubled: null } };
   expect(take([eight, late] as never)).toEqual({ unheld: [9], slices: new Set([8]) });
   // An entry that is no share may stand on either side.
-  const wide = { ...eight, held: { after: 0, through: 3, closedHeight: 1_000 } };
+  const wide = { ...eight, held: { after: 0, through: 3, closedHeight: 1_000, doubled: null } };
   expect(take([wide, nine] as never).unheld).toEqual([]);
 });
 

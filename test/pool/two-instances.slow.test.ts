@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { expect, onTestFinished, test } from 'vitest';
 import { minerOptions } from '../../miner/options.ts';
+import type { InstancesDocument } from '../../pool/api/operator/operator-documents.ts';
 import { connectDatabase } from '../../pool/database/connect.ts';
 import { poolOptions } from '../../pool/options.ts';
 import { type OptionTable, parseCommandLine } from '../../runtime/command-line/command-line.ts';
@@ -40,10 +41,11 @@ function parsed<T extends OptionTable>(options: T, words: readonly string[], con
 const startOf = (unit: string): string[] =>
   (/^ExecStart=(.*)$/m.exec(read(`deploy/systemd/${unit}`))?.[1] ?? '').split(' ');
 
-test('both configs are taken, are the same but for folder and ports, and share no port', () => {
+test('both configs are taken, are the same but for name, folder and ports, and share none of these', () => {
   expect(blocks('json')).toHaveLength(3);
   const configs = [a, b].map((text) => JSON.parse(text) as Record<string, unknown>);
-  const own = (name: string) => name === 'data-dir' || /-(listen|listen-ws|bind)$/.test(name);
+  const own = (name: string) =>
+    name === 'instance-name' || name === 'data-dir' || /-(listen|listen-ws|bind)$/.test(name);
   const [sharedA, sharedB] = configs.map((config) =>
     Object.fromEntries(Object.entries(config).filter(([name]) => !own(name))),
   );
@@ -55,7 +57,7 @@ test('both configs are taken, are the same but for folder and ports, and share n
       .filter(([name]) => own(name))
       .map(([, at]) => at),
   );
-  expect(new Set(places).size).toBe(2 * 6);
+  expect(new Set(places).size).toBe(2 * 7);
   const [, , ...words] = startOf('svc-pool@.service');
   for (const text of [a, b]) {
     const values = parsed(poolOptions, words, text);
@@ -161,6 +163,15 @@ test('two instances run with what the page makes: one database, one key, and one
     expect(await status(web)).toMatchObject({ code: 200 });
     await until(async () => (await fetch(`${web}/ready`)).status === 200);
   }
+  const names = async () => {
+    const headers = { authorization: `Bearer ${token}` };
+    const answer = await fetch(`${first.web}/api/v1/operator/instances`, { headers });
+    return ((await answer.json()) as InstancesDocument).instances
+      .map(({ instance }) => instance)
+      .sort()
+      .join();
+  };
+  await until(async () => (await names()) === 'a,b');
   await first.program.stop();
   await second.program.until(/this instance (keeps) the books/);
   expect((await fetch(`${second.web}/ready`)).status).toBe(200);

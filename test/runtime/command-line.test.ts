@@ -181,3 +181,41 @@ test('no words make the parser do anything but answer', () => {
     { seed, numRuns: count({ quick: 1_000, full: 5_000, deep: 100_000 }) },
   );
 });
+
+test('an option of a section of the file may stand there under its long name too, and not under both', () => {
+  const sectioned = {
+    name: 'svc-x',
+    summary: '',
+    options: {
+      p2p: choice({ help: 'peers', default: 'on', configPath: 'p2p.mode' }, ['on', 'off']),
+      p2pListen: repeated(text({ help: 'where', configPath: 'p2p.listen_addrs' })),
+    },
+  } as const;
+  const read = (file: object) => parseCommandLine(sectioned, ['--config', 'x'], () => JSON.stringify(file));
+  const both = { kind: 'run', values: { p2p: 'off', p2pListen: ['a'] } };
+  expect(read({ p2p: { mode: 'off', listen_addrs: 'a' } })).toMatchObject(both);
+  expect(read({ p2p: 'off', 'p2p-listen': ['a'] })).toMatchObject(both);
+  expect(read({ p2p: { listen_addrs: 'a' }, 'p2p-listen': ['a'] })).toMatchObject({
+    kind: 'usage',
+    error: { code: 'config_syntax', message: 'x names "p2p-listen" twice, under two names' },
+  });
+  expect(read({ p2p: { listen: 'a' } })).toMatchObject({ error: { remedy: 'did you mean "p2p.listen_addrs"?' } });
+});
+
+test('what an option says is wrong with its value is one sentence with its name, or one of its own after it', () => {
+  const sums = {
+    name: 'svc-x',
+    summary: '',
+    options: {
+      to: parsed({ help: 'address', placeholder: 'ADDRESS' }, () => {
+        throw Object.assign(new Error('the checksum does not match'), { code: 'address_checksum' });
+      }),
+    },
+  } as const;
+  const told = (words: readonly string[]) => {
+    const outcome = parseCommandLine(sums, words, () => '{"to":"x"}');
+    return outcome.kind === 'usage' ? outcome.error.message : outcome.kind;
+  };
+  expect(told(['--to', 'x'])).toBe('--to: the checksum does not match');
+  expect(told(['--config', 'f'])).toBe('"to" in f: the checksum does not match');
+});

@@ -1,17 +1,19 @@
 /**
  * Requests of peers: counted before they are read, answered by the node's thread, and kept until the answer is sent.
  * Answers waiting for slow readers are bounded per peer or address, and in total; a peer without waiting answers is
- * served even if others use up the total. A node that cannot answer now sends an empty frame.
+ * served even if others use up the total: the answer is given up that waits longest with most bytes. A node that cannot
+ * answer now sends an empty frame.
  */
 import type { Stream } from '@libp2p/interface';
 import { Buckets } from '../../../runtime/clients/buckets.ts';
 import type { Fault } from '../peers/peer-score.ts';
+import { AnswersUnderWay } from './answers-under-way.ts';
 import { answerStream } from './asking.ts';
 import { BUSY, type PeerName, PROTOCOLS, type Protocol, QUESTIONS } from './host-types.ts';
 
 const MEBIBYTE = 1_024 * 1_024;
-/** Answers that wait to be read. `most`: for peers without waiting answers. */
-const HELD_BYTES = { one: 8 * MEBIBYTE, all: 64 * MEBIBYTE, most: 128 * MEBIBYTE };
+/** Answers that wait to be read. `most`: with those for peers without waiting answers. */
+export const HELD_BYTES = { one: 8 * MEBIBYTE, all: 64 * MEBIBYTE, most: 128 * MEBIBYTE };
 
 export type AnswerDeskDependencies = {
   serve(peer: PeerName, protocol: Protocol, question: Uint8Array): Promise<Uint8Array | undefined>;
@@ -23,10 +25,12 @@ export class AnswerDesk {
   readonly #with: AnswerDeskDependencies;
   readonly #rates = new Buckets(QUESTIONS);
   readonly #held = new Map<string, number>();
+  readonly #under: AnswersUnderWay;
   #all = 0;
 
   constructor(dependencies: AnswerDeskDependencies) {
     this.#with = dependencies;
+    this.#under = new AnswersUnderWay(HELD_BYTES.most, dependencies.steady);
   }
 
   left(peer: PeerName): void {
@@ -42,7 +46,7 @@ export class AnswerDesk {
 
   #hasRoom(holder: string): boolean {
     const held = this.#held.get(holder) ?? 0;
-    return held === 0 ? this.#all < HELD_BYTES.most : held < HELD_BYTES.one && this.#all < HELD_BYTES.all;
+    return held === 0 || (held < HELD_BYTES.one && this.#all < HELD_BYTES.all);
   }
 
   #mayAsk(peer: PeerName): boolean {
@@ -56,6 +60,8 @@ export class AnswerDesk {
     const { questionBytes, millis } = PROTOCOLS[protocol];
     let held = 0;
     let signal: AbortSignal | undefined;
+    const answer = this.#under.begin(holder, (reason) => stream.abort(reason));
+    let isRead = false;
     try {
       await answerStream(stream, { bytes: questionBytes, millis }, async (question, until) => {
         if (!this.#mayAsk(peer)) return undefined;
@@ -64,16 +70,19 @@ export class AnswerDesk {
         const given = await this.#with.serve(peer, protocol, question);
         held = given?.length ?? 0;
         this.#hold(holder, held);
+        if (held > 0) this.#under.took(answer, held);
         // Where this node took most of the time, the peer had too little to read.
         if (this.#with.steady() - askedAt < millis / 2) signal = until;
         return given;
       });
+      isRead = true;
     } catch (error) {
       // A peer may disconnect meanwhile; but a request that is too long, or an unread answer, is its fault.
       if (/Length/.test((error as Error).name)) this.#with.fault(peer, 'malformed', 'a question that is too long');
       else if (held > 0 && signal?.aborted === true) this.#with.fault(peer, 'unread', 'it does not read the answer');
     } finally {
       this.#hold(holder, -held);
+      this.#under.over(answer, isRead);
     }
   }
 }

@@ -5,7 +5,7 @@
 import type { Connection, Stream } from '@libp2p/interface';
 import { lpStream } from '@libp2p/utils';
 import type { Bytes } from '../../../protocol/bytes.ts';
-import type { IncomingAnswers } from './incoming-answers.ts';
+import type { AnswersUnderWay } from './answers-under-way.ts';
 
 /** Bytes besides the frame itself: its length, and data that a peer sends early. */
 const SLACK_BYTES = 1_024;
@@ -21,7 +21,7 @@ export async function ask(
   protocol: string,
   question: Bytes,
   { bytes, millis }: AnswerLimits,
-  incoming?: IncomingAnswers,
+  incoming?: AnswersUnderWay,
 ): Promise<Uint8Array> {
   const signal = AbortSignal.timeout(millis);
   const stream = await connection.newStream(protocol, { signal });

@@ -39,7 +39,10 @@ export type GossipDeskDependencies = {
 type Open = {
   readonly topic: Topic;
   readonly data: Uint8Array;
+  /** Those that are connected. */
   readonly announcers: PeerName[];
+  /** Of them, where its bytes are counted. */
+  holder: PeerName;
   /** Number of announcers asked so far. */
   tried: number;
   asking: number;
@@ -70,8 +73,39 @@ export class GossipDesk {
     return this.#open.size;
   }
 
+  /** What nobody else announced is given up: under ever new names a stranger would leave more and more open. */
   left(peer: PeerName): void {
     this.#rates.delete(peer);
+    for (const [key, open] of [...this.#open]) {
+      const place = open.announcers.indexOf(peer);
+      if (place < 0) continue;
+      open.announcers.splice(place, 1);
+      if (place < open.tried) open.tried--;
+      const [next] = open.announcers;
+      if (open.holder !== peer) continue;
+      if (next === undefined || !this.#hasRoom(next, open.data)) this.#lapse(key, open);
+      else {
+        this.#count(peer, -open.data.length);
+        this.#count(next, open.data.length);
+        open.holder = next;
+      }
+    }
+  }
+
+  #hasRoom(peer: PeerName, { length }: Uint8Array): boolean {
+    return (this.#bytes.get(peer) ?? 0) + length <= OPEN_BYTES;
+  }
+
+  #count(peer: PeerName, bytes: number): void {
+    const held = (this.#bytes.get(peer) ?? 0) + bytes;
+    if (held > 0) this.#bytes.set(peer, held);
+    else this.#bytes.delete(peer);
+  }
+
+  /** It waits no more; a later announcer may bring it. */
+  #lapse(key: string, open: Open): void {
+    this.#lapsed.set(key, open.topic);
+    open.settle('ignore');
   }
 
   close(): void {
@@ -105,18 +139,18 @@ export class GossipDesk {
   judge(peer: PeerName, topic: Topic, key: string, data: Uint8Array): Promise<Verdict> {
     const known = this.#open.get(key);
     if (known !== undefined) return known.verdict;
-    const held = this.#bytes.get(peer) ?? 0;
-    if (held + data.length > OPEN_BYTES) {
+    if (!this.#hasRoom(peer, data)) {
       this.#lapsed.set(key, topic);
       this.#holdBack(key, topic);
       return Promise.resolve('ignore');
     }
-    this.#bytes.set(peer, held + data.length);
+    this.#count(peer, data.length);
     const { promise: verdict, resolve } = Promise.withResolvers<Verdict>();
     const open: Open = {
       topic,
       data,
       announcers: [peer],
+      holder: peer,
       tried: 0,
       asking: 0,
       width: 1,
@@ -128,18 +162,13 @@ export class GossipDesk {
         open.isOver = true;
         this.#open.delete(key);
         for (const timer of open.timers) clearTimeout(timer);
-        const left = (this.#bytes.get(peer) ?? 0) - data.length;
-        if (left > 0) this.#bytes.set(peer, left);
-        else this.#bytes.delete(peer);
+        this.#count(open.holder, -data.length);
         if (found !== 'accept') this.#holdBack(key, topic);
         resolve(found);
       },
     };
     this.#open.set(key, open);
-    this.#later(open, OPEN_MILLIS, () => {
-      this.#lapsed.set(key, topic);
-      open.settle('ignore');
-    });
+    this.#later(open, OPEN_MILLIS, () => this.#lapse(key, open));
     this.#hurry(open);
     return verdict;
   }

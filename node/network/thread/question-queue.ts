@@ -6,9 +6,9 @@ import type { Connection } from '@libp2p/interface';
 import { Buckets } from '../../../runtime/clients/buckets.ts';
 import type { BucketRate } from '../../../runtime/clients/token-bucket.ts';
 import { AskError } from '../peers/peer-fault.ts';
+import { AnswersUnderWay } from './answers-under-way.ts';
 import { ask } from './asking.ts';
 import { type PeerName, PROTOCOLS, type Protocol, QUESTIONS } from './host-types.ts';
-import { IncomingAnswers } from './incoming-answers.ts';
 
 /** Questions that wait for one peer. */
 const MAX_WAITING = 64;
@@ -16,6 +16,8 @@ const MAX_WAITING = 64;
 const PACE: BucketRate = { perSecond: 0.8 * QUESTIONS.perSecond, burst: 0.8 * QUESTIONS.burst };
 const PACE_MILLIS = 1_000 / PACE.perSecond;
 const MAX_RATES = 1_024;
+/** Of answers of all peers that are being received: far more than a node asks of honest ones at once. */
+export const INCOMING_BYTES = 64 * 1_024 * 1_024;
 
 type Line = { asking: number; readonly waiting: (() => void)[] };
 
@@ -23,14 +25,14 @@ export class QuestionQueue {
   readonly #connection: (peer: PeerName) => Connection | undefined;
   readonly #steady: () => number;
   readonly #lines = new Map<string, Line>();
-  readonly #incoming: IncomingAnswers;
+  readonly #incoming: AnswersUnderWay;
   /** Kept when a peer disconnects, because it may not have noticed. */
   readonly #rates = new Buckets(PACE, MAX_RATES);
 
   constructor(connection: (peer: PeerName) => Connection | undefined, steady: () => number) {
     this.#connection = connection;
     this.#steady = steady;
-    this.#incoming = new IncomingAnswers(steady);
+    this.#incoming = new AnswersUnderWay(INCOMING_BYTES, steady);
   }
 
   /** Rejects with an AskError. */

@@ -1,15 +1,13 @@
 /**
- * Answers that are being received, of all peers together: each may have four mebibytes, and take twenty seconds to come.
- * Where their bytes are too many, the one is given up, of those with at least their part of the bytes, that held most for
- * the longest time, together with what its peer held before for nothing. An honest answer is here soon after most of its bytes, so those that drip go first; who
- * lets many bytes wait again and again goes before an honest peer that is slow.
+ * Answers on their way, of all peers together: each may have four mebibytes, and take twenty seconds to come, or to be
+ * read. Where their bytes are too many, the one is given up, of those with at least their part of the bytes, that held
+ * most for the longest time, together with what its peer held before for nothing. An honest answer is over soon after most
+ * of its bytes, so those that drip go first; who lets many bytes wait again and again goes before an honest peer that is
+ * slow.
  */
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import type { PeerName } from './host-types.ts';
 
-const MEBIBYTE = 1_024 * 1_024;
-/** Far more than a node asks of honest peers at once. */
-export const INCOMING_BYTES = 64 * MEBIBYTE;
 /** What a piece counts for at least: each is kept for itself. */
 const LEAST_BYTES = 512;
 const MAX_PEERS = 1_024;
@@ -18,7 +16,7 @@ class GivenUpError extends Error {
   override readonly name = 'GivenUpError';
 }
 
-export type Incoming = {
+export type UnderWay = {
   readonly peer: PeerName;
   readonly giveUp: (reason: Error) => void;
   bytes: number;
@@ -27,38 +25,41 @@ export type Incoming = {
   at: number;
 };
 
-export class IncomingAnswers {
+export class AnswersUnderWay {
+  readonly #most: number;
   readonly #steady: () => number;
-  readonly #under = new Set<Incoming>();
+  readonly #under = new Set<UnderWay>();
   /** Held for answers that did not come, less what was held for those that came since. */
   readonly #wasted = new BoundedMap<PeerName, number>(MAX_PEERS);
   #bytes = 0;
 
-  constructor(steady: () => number) {
+  constructor(mostBytes: number, steady: () => number) {
+    this.#most = mostBytes;
     this.#steady = steady;
   }
 
-  begin(peer: PeerName, giveUp: Incoming['giveUp']): Incoming {
+  /** `peer`: or the address that it shares with others. */
+  begin(peer: PeerName, giveUp: UnderWay['giveUp']): UnderWay {
     const answer = { peer, giveUp, bytes: 0, held: 0, at: this.#steady() };
     this.#under.add(answer);
     return answer;
   }
 
-  took(answer: Incoming, length: number): void {
+  took(answer: UnderWay, length: number): void {
     if (!this.#under.has(answer)) return;
     const bytes = Math.max(LEAST_BYTES, length);
     this.#heldBy(answer);
     answer.bytes += bytes;
     this.#bytes += bytes;
-    while (this.#bytes > INCOMING_BYTES) {
+    while (this.#bytes > this.#most) {
       const dearest = this.#dearest();
       this.over(dearest, false);
       dearest.giveUp(new GivenUpError('too much was under way'));
     }
   }
 
-  /** `isHere`: or it comes no more. */
-  over(answer: Incoming, isHere: boolean): void {
+  /** `isHere`: or it comes no more, or is not read. */
+  over(answer: UnderWay, isHere: boolean): void {
     if (!this.#under.delete(answer)) return;
     this.#bytes -= answer.bytes;
     const held = this.#heldBy(answer);
@@ -67,7 +68,7 @@ export class IncomingAnswers {
     else this.#wasted.delete(answer.peer);
   }
 
-  #heldBy(answer: Incoming): number {
+  #heldBy(answer: UnderWay): number {
     const now = this.#steady();
     answer.held += answer.bytes * (now - answer.at);
     answer.at = now;
@@ -75,9 +76,9 @@ export class IncomingAnswers {
   }
 
   /** Of those that have at least their part of all bytes. */
-  #dearest(): Incoming {
+  #dearest(): UnderWay {
     const part = this.#bytes / this.#under.size;
-    const cost = (answer: Incoming) => this.#heldBy(answer) + (this.#wasted.get(answer.peer) ?? 0);
+    const cost = (answer: UnderWay) => this.#heldBy(answer) + (this.#wasted.get(answer.peer) ?? 0);
     return [...this.#under]
       .filter(({ bytes }) => bytes >= part)
       .reduce((most, answer) => (cost(answer) > cost(most) ? answer : most));
