@@ -187,15 +187,17 @@ export async function markFinalized(
 
 /**
  * Only for a transaction that, by a finalized cut, can never execute, or one that the wallet does not have:
- * `submitting` is for a payout whose request id the wallet reports as unused.
+ * `submitting` is for a payout whose request id the wallet reports as unused. Its number is taken where later ones may
+ * have been given.
  */
 export async function markVoid(
   transaction: Transaction,
   id: string,
   from: 'reserved' | 'submitting' | 'submitted',
   reason: string,
+  isNumberTaken = from === 'submitted',
 ): Promise<void> {
-  const unasked = from === 'submitted' ? {} : UNASKED;
+  const unasked = isNumberTaken ? {} : UNASKED;
   await step(transaction, id, [from], { ...unasked, state: 'void', reason, needs_person: null });
   await takeTurn(transaction, 'accounts');
   await transaction`update accounts a set in_flight = a.in_flight - i.amount, balance = a.balance + i.amount

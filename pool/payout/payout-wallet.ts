@@ -57,6 +57,8 @@ export type ChainPayment = {
   readonly fee: bigint | null;
   /** What a payout carries is its commitment (books rule 21). */
   readonly payloadText?: string | null;
+  /** Whom it pays is not known: the wallet read the chain from a node that has deleted this cut. */
+  readonly isUnread?: boolean;
 };
 
 export type WalletStatus = {

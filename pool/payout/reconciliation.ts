@@ -10,7 +10,7 @@ import { bookedPayouts, bookLost, type LostPayment, type RepairTerms, UncoveredE
 import { holdPayouts, payoutsHeld } from './payout-hold.ts';
 import type { PayoutSeries } from './payout-series.ts';
 import { requestIdOf } from './payout-series.ts';
-import { markRefused, markSubmitted, markVoid, type OpenPayout, openPayouts } from './payout-states.ts';
+import { markSubmitted, markVoid, type OpenPayout, openPayouts } from './payout-states.ts';
 import { type ChainPayment, type PayoutWallet, samePayment, type WalletStatus } from './payout-wallet.ts';
 import { type Comparison, compareWithWallet } from './witness.ts';
 
@@ -26,6 +26,9 @@ const LOOK_BACK = 50;
  */
 const SLACK_CUTS = 256;
 const HELD_AGAIN_MILLIS = 300_000;
+
+export const UNREAD_REMEDY =
+  'whom some of them pay is not known, because the wallet read them from a node that has deleted their cuts: give it a node that has them, and rescan';
 
 export type ReconciliationOptions = { readonly term: bigint; readonly series: PayoutSeries };
 
@@ -208,7 +211,8 @@ export class Reconciliation {
     const unknown = await unexplainedPayments(sql, paid.value, status.requestTable);
     if (unknown.length === 0) return true;
     const names = unknown.slice(0, 5).map(({ transactionId }) => transactionId);
-    return `the wallet has forgotten its requests (another request table), and ${unknown.length} payments of it are not in the books: ${names.join(', ')}`;
+    const remedy = unknown.some(({ isUnread }) => isUnread) ? `; ${UNREAD_REMEDY}` : '';
+    return `the wallet has forgotten its requests (another request table), and ${unknown.length} payments of it are not in the books: ${names.join(', ')}${remedy}`;
   }
 
   /**
@@ -226,7 +230,8 @@ export class Reconciliation {
       if (listed.kind !== 'ok' || paid.kind !== 'ok' || !status.isCaughtUp) return;
       const { id, state, transactionId: sent } = payout;
       const recorded = listed.value.find(({ requestId }) => requestId === payout.requestId);
-      const onChain = (await unknownPayments(sql, paid.value)).find((one) => isOf(payout, one));
+      const unknown = await unknownPayments(sql, paid.value);
+      const onChain = unknown.find((one) => isOf(payout, one));
       const found = recorded !== undefined && samePayment(recorded.recipients, payout.items) ? recorded : onChain;
       // It is followed by its transaction for as long as anything shows that it may have been paid.
       const isThere = found !== undefined || paid.value.some(({ transactionId }) => transactionId === sent);
@@ -238,14 +243,14 @@ export class Reconciliation {
         continue;
       }
       const until = asked + validityCuts + SLACK_CUTS;
-      const isOver = status.indexedHeight > until;
+      const isOver = status.indexedHeight > until && !unknown.some(({ isUnread }) => isUnread);
       const reason = isOver
         ? 'the wallet forgot it and never paid it: it is paid anew'
         : `the wallet has forgotten its requests: from height ${until} on it is certain whether this was paid`;
       if (isOver) log.warn('a payout that the wallet had forgotten was never made', { payout: id });
       await this.#fenced((transaction) => {
         if (!isOver) return noteWaiting(transaction, id, asked, reason);
-        return state === 'submitted' ? markVoid(transaction, id, state, reason) : markRefused(transaction, id, reason);
+        return markVoid(transaction, id, state, reason, true);
       });
     }
   }

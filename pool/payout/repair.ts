@@ -10,7 +10,14 @@ import { headOf } from './commitment.ts';
 import { holdPayouts } from './payout-hold.ts';
 import type { PayoutSeries } from './payout-series.ts';
 import type { ChainPayment, PayoutWallet } from './payout-wallet.ts';
-import { compareBooks, lastAgreement, noteAgreement, noteRepair, unexplainedPayments } from './reconciliation.ts';
+import {
+  compareBooks,
+  lastAgreement,
+  noteAgreement,
+  noteRepair,
+  UNREAD_REMEDY,
+  unexplainedPayments,
+} from './reconciliation.ts';
 import type { Comparison } from './witness.ts';
 
 export type RepairOptions = {
@@ -31,6 +38,8 @@ type Findings = Comparison & {
   readonly numbered: readonly LostPayment[];
   /** Those that carry the head of a slice which the books have not closed. */
   readonly unreached: readonly ChainPayment[];
+  /** Those of which it is not known whom they pay. */
+  readonly unread: readonly ChainPayment[];
   /** Those that carry none: to miners only, and others. */
   readonly toMiners: readonly ChainPayment[];
   readonly toOthers: readonly ChainPayment[];
@@ -51,8 +60,8 @@ export async function repairPayouts(
   const findings = await find(sql, wallet, series, requestTable);
   if (findings === undefined) return { lines: ['the wallet does not list its payments now: try again'], agree: false };
   const lines = linesOf(findings);
-  const { contradictions, missing, displaced, unsettled, numbered, unreached, toMiners, toOthers } = findings;
-  const onChain = numbered.length + unreached.length + toMiners.length + toOthers.length;
+  const { contradictions, missing, displaced, unsettled, numbered, unreached, unread, toMiners, toOthers } = findings;
+  const onChain = numbered.length + unreached.length + unread.length + toMiners.length + toOthers.length;
   const count = missing.length + displaced.length + unsettled.length + onChain;
   if (count === 0 && contradictions.length === 0)
     return { lines: ['the books have every payment that the wallet has made'], agree: true };
@@ -63,6 +72,7 @@ export async function repairPayouts(
     };
   if (unreached.length > 0)
     return { lines: [...lines, 'the books are still catching up: try again when they have'], agree: false };
+  if (unread.length > 0) return { lines: [...lines, UNREAD_REMEDY], agree: false };
   if (!options.apply) return { lines: [...lines, 'nothing was changed; --apply corrects the books'], agree: false };
   const lost: LostPayment[] = [...missing, ...numbered, ...toMiners.map(lostOnChain)];
   const terms = { requestTable, isCaughtUp: true, isAdvanceAllowed: options.advance };
@@ -95,7 +105,7 @@ async function find(
   const compared = await compareBooks(sql, wallet, series, requestTable);
   if (compared === undefined) return undefined;
   const agreed = await lastAgreement(sql);
-  const none = { numbered: [], unreached: [], toMiners: [], toOthers: [] };
+  const none = { numbered: [], unreached: [], unread: [], toMiners: [], toOthers: [] };
   if (agreed.table === undefined || agreed.table === requestTable) return { ...compared, ...none };
   const paid = await wallet.paidSince(agreed.height);
   if (paid.kind !== 'ok') return undefined;
@@ -104,12 +114,14 @@ async function find(
   const last = Math.max(Number(row?.last ?? 0n), ...compared.missing.map(({ number }) => number));
   const carried = new Map<number, ChainPayment>();
   const unreached: ChainPayment[] = [];
+  const unread: ChainPayment[] = [];
   const unknown: ChainPayment[] = [];
   for (const payment of await unexplainedPayments(sql, paid.value, requestTable)) {
     if (known.has(payment.transactionId)) continue;
     const commitment = readCommitmentText(payment.payloadText ?? '');
     const head = commitment && (await headOf(sql, commitment.slice));
-    if (commitment !== undefined && head === undefined) unreached.push(payment);
+    if (payment.isUnread) unread.push(payment);
+    else if (commitment !== undefined && head === undefined) unreached.push(payment);
     else if (commitment === undefined || head !== commitment.head) unknown.push(payment);
     else if (commitment.number <= last || carried.has(commitment.number)) unknown.push(payment);
     else carried.set(commitment.number, payment);
@@ -122,13 +134,14 @@ async function find(
     ...compared,
     numbered: lostByNumber(carried, last, series),
     unreached,
+    unread,
     toMiners: unknown.filter(isToMiners),
     toOthers: unknown.filter((payment) => !isToMiners(payment)),
   };
 }
 
 function linesOf(findings: Findings): string[] {
-  const { missing, displaced, unsettled, contradictions, numbered, unreached, toMiners, toOthers } = findings;
+  const { missing, displaced, unsettled, contradictions, numbered, unreached, unread, toMiners, toOthers } = findings;
   const chain = (what: string) => (payment: ChainPayment) =>
     `transaction ${payment.transactionId} (${coinsOf(payment)} atoms to ${payment.recipients.length}): ${what}`;
   return [
@@ -147,6 +160,7 @@ function linesOf(findings: Findings): string[] {
         ? `payment ${number}: forgotten by the wallet, and not on the chain; its number is not used again`
         : `transaction ${transactionId} (${coinsOf(payment)} atoms to ${payment.recipients.length}): carries the head of payment ${number}; to be booked as that`;
     }),
+    ...unread.map(chain('what it pays is not known')),
     ...unreached.map(chain('carries the head of a slice that the books have not closed yet')),
     ...toMiners.map(
       chain('the wallet has forgotten under which number it paid these miners; to be booked as their payout'),

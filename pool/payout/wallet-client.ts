@@ -110,6 +110,7 @@ type RpcEntry = {
   height: number;
   transaction: string;
   kind: string;
+  spent: string;
   fee: string | null;
   recipients: RpcRecipients;
   payload_text?: string | null;
@@ -250,15 +251,19 @@ export function createWalletClient(options: WalletClientOptions): PayoutWallet {
     async paidSince(height) {
       const found: ChainPayment[] = [];
       const done = await pages('history', {}, undefined, (page: { entries: RpcEntry[]; next_cursor?: string }) => {
-        for (const entry of page.entries)
-          if (entry.height > height && entry.recipients.length > 0)
+        for (const entry of page.entries) {
+          // The fee of a spend is in its transaction: without one, the node had deleted it when the wallet read the cut.
+          const isUnread = entry.fee === null && parseCoins(entry.spent) > 0n;
+          if (entry.height > height && (entry.recipients.length > 0 || isUnread))
             found.push({
               transactionId: entry.transaction,
               height: entry.height,
               recipients: recipientsOf(entry.recipients),
               fee: entry.fee === null ? null : parseCoins(entry.fee),
               payloadText: entry.payload_text ?? null,
+              isUnread,
             });
+        }
         return (page.entries.at(-1)?.height ?? 0) > height;
       });
       return done.kind === 'ok' ? { kind: 'ok', value: found } : done;

@@ -1,6 +1,10 @@
 /** Books that lack payments of the wallet: repaired without a person where they are covered, held where they are not, and then repaired on a person's word. */
 import { randomUUID } from 'node:crypto';
-import { expect, test } from 'vitest';
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
 import type { Sql } from '../../pool/database/connect.ts';
 import { payoutsHeld } from '../../pool/payout/payout-hold.ts';
 import { PAYOUT_DEFAULTS, PayoutLoop } from '../../pool/payout/payout-loop.ts';
@@ -13,11 +17,13 @@ import type {
   WalletStatus,
 } from '../../pool/payout/payout-wallet.ts';
 import { repairPayouts } from '../../pool/payout/repair.ts';
+import { createWalletClient } from '../../pool/payout/wallet-client.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { commitmentText, headAt } from '../../protocol/books/books-commitment.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { creditAccount } from '../faults/credit-account.ts';
 import { quietLog } from '../quiet-log.ts';
+import { temporaryDirectory } from '../temporary.ts';
 import { absentWallet } from './absent-wallet.ts';
 import { databaseServer } from './database-fixture.ts';
 
@@ -374,4 +380,59 @@ test('after a rollback of the chain each payout is compared, however many were m
   expect(await payoutsHeld(sql)).toMatch(/payment 2 is finalized in the books, and the wallet says that it is open/);
   await repairPayouts({ apply: true, advance: false }, { sql, wallet: other, series });
   expect(await accountsOf(sql)).toMatchObject([{ in_flight: 100n, paid: 5900n }]);
+});
+
+test('a number that the wallet forgot is not used for another payout, and none is left out, once its payment cannot execute', async () => {
+  const { sql, wallet } = await setUp([9000n, 900n]);
+  const lostAnswer: PayoutWallet['sendMany'] = async () => ({ kind: 'later', reason: 'lost', isUnused: false });
+  await loopOf(sql, { ...wallet, sendMany: lostAnswer }).round('pay');
+  const after = restored([]);
+  await loopOf(sql, after.wallet).round('pay');
+  // Meanwhile another account is due.
+  await sql`update accounts set balance = 5000 where address = ${address(1)}`;
+  await loopOf(sql, after.wallet).round('pay');
+  expect([...after.made.keys()]).toEqual([requestIdOf(series.payouts, 2)]);
+  after.status.indexedHeight = 1000;
+  await loopOf(sql, after.wallet).round('pay');
+  const rows = await sql<{ number: bigint; state: string }[]>`select number, state from payouts order by number`;
+  expect(rows.map(({ number, state }) => `${number} ${state}`)).toEqual(['1 void', '2 submitted', '3 submitted']);
+  expect(await accountsOf(sql)).toMatchObject([{ in_flight: 9000n }, { in_flight: 5000n }]);
+});
+
+/** The payments that the pool reads from a wallet with this history. */
+async function paidBy(entries: readonly object[]): Promise<readonly ChainPayment[]> {
+  const server = createServer((request, response) => {
+    request.resume().once('end', () => response.end(JSON.stringify({ id: 1, result: { entries } })));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  const tokenFile = join(temporaryDirectory(), 'token');
+  writeFileSync(tokenFile, 'secret', { mode: 0o600 });
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const answer = await createWalletClient({ url, tokenFile }).paidSince(0);
+  return answer.kind === 'ok' ? answer.value : [];
+}
+
+test('payments of cuts that the node of a restored wallet has deleted are not made again: a person is told the remedy', async () => {
+  const { sql, wallet } = await setUp([9000n]);
+  const lostAnswer: PayoutWallet['sendMany'] = async () => ({ kind: 'later', reason: 'lost', isUnused: false });
+  await loopOf(sql, { ...wallet, sendMany: lostAnswer }).round('pay');
+  // As the wallet shows a spend of which the node has the amounts alone.
+  const { transactionId: transaction } = onChain('payout', []);
+  const spend = { height: 40, transaction, kind: 'sent', spent: '1.00000000', fee: null, recipients: [] };
+  const paid = await paidBy([spend, { ...spend, height: 39, kind: 'reward', spent: '0.00000000' }]);
+  const after = restored(paid, { indexedHeight: 2000 });
+  for (let i = 0; i < 2; i++) await loopOf(sql, after.wallet).round('pay');
+  expect(await payoutsHeld(sql)).toMatch(/1 payments of it are not in the books.*give it a node that has them/);
+  const repaired = await repairPayouts({ apply: true, advance: true }, { sql, wallet: after.wallet, series });
+  expect(repaired).toMatchObject({ agree: false, lines: [expect.stringContaining(transaction), expect.any(String)] });
+  for (let i = 0; i < 2; i++) await loopOf(sql, after.wallet).round('pay');
+  expect(after.made.size).toBe(0);
+  // It was read again from a node that has it.
+  const read = await paidBy([{ ...spend, fee: '0.00000002', recipients: [{ to: address(0), amount: '0.00009000' }] }]);
+  const well = restored(read, { indexedHeight: 2000 });
+  for (let i = 0; i < 2; i++) await loopOf(sql, well.wallet).round('pay');
+  expect(well.made.size).toBe(0);
+  const rows = await sql<{ id: Buffer; state: string }[]>`select transaction_id as id, state from payouts`;
+  expect(rows.map(({ id, state }) => `${id?.toString('hex')} ${state}`)).toEqual([`${transaction} submitted`]);
 });
