@@ -127,3 +127,30 @@ test('a message that was given up and that the library takes for new again is wa
   expect(await comes()).toBe('accept');
   desk.close();
 });
+
+test('what is found late of a message that was given up does not end the wait for the same message, which came again', async () => {
+  const answers: ((finding: Finding) => void)[] = [];
+  const desk = new GossipDesk({
+    judge: () => new Promise<Finding>((resolve) => void answers.push(resolve)),
+    flood: () => undefined,
+    steady: () => Date.now(),
+  });
+  const block = new Uint8Array(400);
+  const first = desk.judge('slow', 'blocks', 'key', block);
+  await vi.advanceTimersByTimeAsync(29_000);
+  // It is asked shortly before the message is given up, and answers after that.
+  desk.announced('late', 'key');
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(await first).toBe('ignore');
+  const asked = answers.length;
+  desk.announced('another', 'key', block);
+  expect([desk.open, answers.length]).toEqual([1, asked + 1]);
+  for (const answer of answers.slice(0, asked)) answer('ignore');
+  await vi.advanceTimersByTimeAsync(1);
+  expect(desk.open).toBe(1);
+  const again = desk.judge('another', 'blocks', 'key', block);
+  answers.at(-1)?.('accept');
+  expect(await again).toBe('accept');
+  expect([desk.open, vi.getTimerCount()]).toEqual([0, 0]);
+  desk.close();
+});

@@ -9,6 +9,7 @@ import { ProtocolError } from '../../../protocol/errors.ts';
 import { MAX_TRANSACTION_BYTES, transactionIdOfWire } from '../../../protocol/transactions/transaction.ts';
 import { nameOf } from '../../ledger/registration.ts';
 import { ANSWER_BYTES } from '../sync/sync-messages.ts';
+import { AnswersUnderWay } from '../thread/answers-under-way.ts';
 import type { PeerName } from '../thread/host-types.ts';
 import { decodeWires, encodeRelayQuestion, MAX_TRANSACTIONS } from './relay-messages.ts';
 
@@ -23,6 +24,8 @@ const [MAX_AT_ONCE, FIRST_AT_ONCE] = [8, 2];
 /** How often a transaction that did not fit into an answer is requested again. */
 const TRIES = 8;
 const HASTE_MILLIS = 1_500;
+/** Bytes of answers that wait until they may be checked, of all peers. */
+const WAITING_BYTES = 64 * 1_024 * 1_024;
 /** Who is asked within this time is asked at once. */
 const AT_ONCE_MILLIS = 500;
 
@@ -68,10 +71,12 @@ export class TransactionWants {
   readonly #with: TransactionWantsDependencies;
   readonly #wanted = new Map<string, Wanted>();
   readonly #lines = new Map<PeerName, Line>();
+  readonly #waiting: AnswersUnderWay;
   #closed = false;
 
   constructor(dependencies: TransactionWantsDependencies) {
     this.#with = dependencies;
+    this.#waiting = new AnswersUnderWay(WAITING_BYTES, dependencies.steady);
   }
 
   has(id: Bytes): boolean {
@@ -150,7 +155,7 @@ export class TransactionWants {
       const missing = asked.filter((_, i) => wires[i] === undefined);
       // Transactions that did not fit into the answer are requested again.
       hasMore = missing.length < asked.length && answer.length > ANSWER_BYTES - MAX_TRANSACTION_BYTES;
-      await this.#receive(peer, asked, wires);
+      await this.#receive(peer, asked, wires, answer.length);
       const owed = hasMore ? [] : missing.filter(({ owedUntil }) => askedAt <= owedUntil);
       if (owed.length > 0)
         this.#with.missed(
@@ -171,21 +176,34 @@ export class TransactionWants {
     }
   }
 
-  async #receive(peer: PeerName, asked: readonly Turn[], wires: readonly (Bytes | undefined)[]): Promise<void> {
+  async #receive(
+    peer: PeerName,
+    asked: readonly Turn[],
+    wires: readonly (Bytes | undefined)[],
+    bytes: number,
+  ): Promise<void> {
     for (const [i, wire] of wires.entries())
       if (wire !== undefined && !equalBytes(transactionIdOfWire(wire), (asked[i] as Turn).wanted.id))
         throw new ProtocolError('not_canonical', 'another transaction');
     const taking: Promise<void>[] = [];
+    let isGivenUp = false;
+    const waiting = this.#waiting.begin(peer, () => {
+      isGivenUp = true;
+    });
+    this.#waiting.took(waiting, bytes);
     for (const [i, wire] of wires.entries()) {
       const { wanted } = asked[i] as Turn;
-      const isOver = () => wanted.came !== undefined;
+      const isOver = () => isGivenUp || wanted.came !== undefined;
       if (wire === undefined || isOver()) continue;
       // Each alone: others that bring little at once would leave no room for all together.
       await this.#with.allowed(peer, wire.length, isOver);
+      // The next announcer is asked.
+      if (isGivenUp) break;
       const taken = this.#take(peer, wanted, wire);
       taken.catch(() => undefined);
       taking.push(taken);
     }
+    this.#waiting.over(waiting, true);
     await Promise.all(taking);
   }
 

@@ -48,6 +48,8 @@ type Open = {
   asking: number;
   /** How many are asked the next time. */
   width: number;
+  /** It may be open again by then, for others: what is found afterwards ends nothing. */
+  isOver: boolean;
   readonly settle: (verdict: Verdict) => void;
   readonly verdict: Promise<Verdict>;
   readonly timers: Set<NodeJS.Timeout>;
@@ -152,10 +154,13 @@ export class GossipDesk {
       tried: 0,
       asking: 0,
       width: 1,
+      isOver: false,
       verdict,
       timers: new Set(),
       settle: (found) => {
-        if (!this.#open.delete(key)) return;
+        if (open.isOver) return;
+        open.isOver = true;
+        this.#open.delete(key);
         for (const timer of open.timers) clearTimeout(timer);
         this.#count(open.holder, -data.length);
         if (found !== 'accept') this.#holdBack(key, topic);
@@ -201,7 +206,7 @@ export class GossipDesk {
 
   #next(open: Open): void {
     const peer = open.announcers[open.tried];
-    if (peer === undefined) return;
+    if (peer === undefined || open.isOver) return;
     open.tried++;
     open.asking++;
     this.#with.judge(peer, open.topic, open.data).then(
