@@ -48,10 +48,20 @@ type Findings = Comparison & {
 const coinsOf = (payment: { recipients: readonly { amount: bigint }[] }): bigint =>
   payment.recipients.reduce((sum, { amount }) => sum + amount, 0n);
 
-export async function repairPayouts(
-  options: RepairOptions,
-  { sql, wallet, series }: { sql: Sql; wallet: PayoutWallet; series: PayoutSeries },
-): Promise<RepairReport> {
+type RepairDependencies = { readonly sql: Sql; readonly wallet: PayoutWallet; readonly series: PayoutSeries };
+
+const REPAIR_LOCK = 0x5356_4311;
+
+/** One correction after another: the second person finds what the first one has left. */
+export function repairPayouts(options: RepairOptions, dependencies: RepairDependencies): Promise<RepairReport> {
+  if (!options.apply) return repair(options, dependencies);
+  return dependencies.sql.begin(async (transaction) => {
+    await transaction`select pg_advisory_xact_lock(${REPAIR_LOCK})`;
+    return repair(options, dependencies);
+  }) as Promise<RepairReport>;
+}
+
+async function repair(options: RepairOptions, { sql, wallet, series }: RepairDependencies): Promise<RepairReport> {
   const status = await wallet.status();
   if (status.kind !== 'ok') return { lines: [`the wallet is not ready: ${status.reason}`], agree: false };
   const { requestTable, stopped, isCaughtUp } = status.value;
