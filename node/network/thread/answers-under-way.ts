@@ -1,9 +1,8 @@
 /**
  * Answers on their way, of all peers together: each may have four mebibytes, and take twenty seconds to come, or to be
- * read. Where their bytes are too many, the one is given up, of those with at least their part of the bytes, that held
- * most for the longest time, together with what its peer held before for nothing. An honest answer is over soon after most
- * of its bytes, so those that drip go first; who lets many bytes wait again and again goes before an honest peer that is
- * slow.
+ * read. Where their bytes are too many, one is given up: of those with at least their part of the bytes the one whose peer
+ * had most answers that led to nothing, and of these the one that held most for the longest time. So those that drip give
+ * way to others, and then to everybody for a while; who was never given up keeps its answer before them, however slow it is.
  */
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import type { PeerName } from './host-types.ts';
@@ -11,6 +10,8 @@ import type { PeerName } from './host-types.ts';
 /** What a piece counts for at least: each is kept for itself. */
 const LEAST_BYTES = 512;
 const MAX_PEERS = 1_024;
+/** What was in vain counts half as much after so long. */
+const HALF_LIFE_MILLIS = 60_000;
 
 class GivenUpError extends Error {
   override readonly name = 'GivenUpError';
@@ -29,8 +30,8 @@ export class AnswersUnderWay {
   readonly #most: number;
   readonly #steady: () => number;
   readonly #under = new Set<UnderWay>();
-  /** Held for answers that did not come, less what was held for those that came since. */
-  readonly #wasted = new BoundedMap<PeerName, number>(MAX_PEERS);
+  /** How many answers of a peer did not come, or were not read; it fades. */
+  readonly #vain = new BoundedMap<PeerName, { readonly times: number; readonly at: number }>(MAX_PEERS);
   #bytes = 0;
 
   constructor(mostBytes: number, steady: () => number) {
@@ -62,10 +63,13 @@ export class AnswersUnderWay {
   over(answer: UnderWay, isHere: boolean): void {
     if (!this.#under.delete(answer)) return;
     this.#bytes -= answer.bytes;
-    const held = this.#heldBy(answer);
-    const wasted = (this.#wasted.get(answer.peer) ?? 0) + (isHere ? -held : held);
-    if (wasted > 0) this.#wasted.set(answer.peer, wasted);
-    else this.#wasted.delete(answer.peer);
+    if (!isHere && answer.bytes > 0)
+      this.#vain.set(answer.peer, { times: this.#timesInVain(answer.peer) + 1, at: this.#steady() });
+  }
+
+  #timesInVain(peer: PeerName): number {
+    const vain = this.#vain.get(peer);
+    return vain === undefined ? 0 : vain.times * 2 ** ((vain.at - this.#steady()) / HALF_LIFE_MILLIS);
   }
 
   #heldBy(answer: UnderWay): number {
@@ -75,12 +79,14 @@ export class AnswersUnderWay {
     return answer.held;
   }
 
-  /** Of those that have at least their part of all bytes. */
   #dearest(): UnderWay {
     const part = this.#bytes / this.#under.size;
-    const cost = (answer: UnderWay) => this.#heldBy(answer) + (this.#wasted.get(answer.peer) ?? 0);
-    return [...this.#under]
+    const ranked = [...this.#under]
       .filter(({ bytes }) => bytes >= part)
-      .reduce((most, answer) => (cost(answer) > cost(most) ? answer : most));
+      .map((answer) => ({ answer, times: this.#timesInVain(answer.peer), held: this.#heldBy(answer) }));
+    const { answer } = ranked.reduce((most, one) =>
+      one.times > most.times || (one.times === most.times && one.held > most.held) ? one : most,
+    );
+    return answer;
   }
 }
