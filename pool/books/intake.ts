@@ -14,6 +14,7 @@ import { nativeHex } from '../../runtime/native/native-hex.ts';
 import { byteaTexts, type Transaction } from '../database/connect.ts';
 import { copyIn } from '../database/copy-in.ts';
 import { takeTurn } from '../database/row-turns.ts';
+import { type Doubled, fillHoles, type TakenRun } from '../journal/filled-holes.ts';
 import type { JournalEntry } from '../journal/journal.ts';
 import {
   type BlockRecord,
@@ -25,7 +26,6 @@ import {
 } from '../journal/journal-record.ts';
 import { takeStats } from '../stats/take.ts';
 import { placeOfEntry } from './entry-order.ts';
-import { type Doubled, fillHoles, type TakenRun } from './filled-holes.ts';
 import { ensureAccounts } from './made-accounts.ts';
 import { keepNotedTerms } from './noted-terms.ts';
 import { OwnWorkers } from './own-workers.ts';

@@ -5,7 +5,7 @@
  * as lost.
  */
 import { byteaTexts, type Transaction } from '../database/connect.ts';
-import type { ShareIdentity } from '../journal/journal-record.ts';
+import type { ShareIdentity } from './journal-record.ts';
 
 /** A share that counted before. */
 export type Doubled = { readonly bootId: string; readonly sequence: number; readonly identity: ShareIdentity };
