@@ -62,7 +62,11 @@ export function command<const T extends OptionTable>(
       const begin = () => (parsed.kind === 'run' ? run(parsed.values, parsed.operands, terminal, { file, parse }) : 0);
       if (parsed.kind === 'run') return await attempt(spec.name, begin, terminal);
       if (parsed.kind === 'usage') return refuse(spec.name, parsed.error, terminal);
-      terminal.out(parsed.kind === 'help' ? parsed.text : `${spec.name.split(' ')[0]} ${version()}\n`);
+      terminal.out(
+        parsed.kind === 'help'
+          ? parsed.text
+          : `${spec.typed === undefined ? spec.name.split(' ')[0] : spec.name} ${version()}\n`,
+      );
       return 0;
     },
   };

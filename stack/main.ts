@@ -264,7 +264,8 @@ const faultLog = () =>
 
 const start = command(
   {
-    name: 'npm start --',
+    name: 'npm start',
+    typed: 'npm start --',
     summary: 'Runs node, wallet, pool, bridge, dashboard and a miner on a development network.',
     options,
     examples: [

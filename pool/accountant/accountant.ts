@@ -188,8 +188,8 @@ export class Accountant {
     );
   }
 
-  /** Follows the chain from the books' height until the signal. */
-  async follow(signal: AbortSignal): Promise<void> {
+  /** Follows the chain from the books' height until the signal; `onCut` after each cut that the books have. */
+  async follow(signal: AbortSignal, onCut: () => void = () => undefined): Promise<void> {
     const { sql, chain } = this.#dependencies;
     const [row] = await sql<{ value: string }[]>`select value from settings where name = 'chain_height'`;
     const after = row === undefined ? undefined : Number(row.value);
@@ -208,6 +208,7 @@ export class Accountant {
           isSamePlace = true;
           if (item.type === 'missed') await this.#catchUp(item.data, signal);
           else await this.#wait(item.data, signal);
+          if (!signal.aborted) onCut();
         }
     } finally {
       over.abort();

@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { steadyMillis } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import { LAST_PAYOUT, payoutsPaused } from '../api/operator/payout-pause.ts';
 import { dropOldShares } from '../books/partitions.ts';
@@ -28,6 +29,7 @@ import type { WebhookReach } from '../webhooks/webhook-target.ts';
 import { Accountant, type AccountantOptions } from './accountant.ts';
 import type { AdoptionDependencies } from './adoption.ts';
 import type { Chain } from './chain.ts';
+import { ToldWait } from './told-wait.ts';
 
 export type TermOptions = Omit<AccountantOptions, 'term'> & {
   readonly databaseUrl: string;
@@ -68,7 +70,6 @@ export type TermDependencies = {
 const BATCH_ENTRIES = 5_000;
 const WAIT_MILLIS = 250;
 const RETRY_MILLIS = 1_000;
-const TELL_AGAIN_MILLIS = 60_000;
 const FOLD_MILLIS = 5_000;
 const LUCK_MILLIS = 15_000;
 const FIGURES_MILLIS = 30_000;
@@ -127,7 +128,8 @@ export class TermRunner {
     const signal = AbortSignal.any([over.signal, this.#stop.signal]);
     const accountant = new Accountant({ ...this.#options, term: term.number }, this.#dependencies);
     void term.lost.then(() => over.abort());
-    const run = (what: string, work: () => Promise<void>) => this.#keep(what, work, signal, () => over.abort());
+    const run = (what: string, work: (works: () => void) => Promise<void>) =>
+      this.#keep(what, work, signal, () => over.abort());
     const webhooks =
       this.#options.webhooks.urls.length === 0
         ? undefined
@@ -143,9 +145,10 @@ export class TermRunner {
     const mails = this.#openMails();
     try {
       let head = 0;
-      await run('opening the books', async () => {
+      await run('opening the books', async (works) => {
         head = await accountant.start();
         await this.#dependencies.source.begin();
+        works();
       });
       if (!signal.aborted) {
         this.#held = { number: term.number, accountant };
@@ -158,12 +161,12 @@ export class TermRunner {
         });
         const isCaughtUp = async () => isFed && (await this.#chainHeight()) >= head;
         await Promise.all([
-          run('taking shares in', () => this.#takeIn(accountant, signal, () => caughtUp.resolve())),
-          run('following the chain', () => caughtUp.promise.then(() => accountant.follow(signal))),
-          run('statistics', () => this.#keepStats(term.number, signal)),
-          run('luck', () => this.#keepLuck(term.number, signal)),
-          run('figures', () => this.#keepFigures(term.number, signal)),
-          run('payouts', () => this.#pay(term.number, signal, isCaughtUp)),
+          run('taking shares in', (works) => this.#takeIn(accountant, signal, works, () => caughtUp.resolve())),
+          run('following the chain', (works) => caughtUp.promise.then(() => accountant.follow(signal, works))),
+          run('statistics', (works) => this.#keepStats(term.number, signal, works)),
+          run('luck', (works) => this.#keepLuck(term.number, signal, works)),
+          run('figures', (works) => this.#keepFigures(term.number, signal, works)),
+          run('payouts', (works) => this.#pay(term.number, signal, works, isCaughtUp)),
         ]);
       }
     } finally {
@@ -183,30 +186,30 @@ export class TermRunner {
   }
 
   /** Runs until it ends; a failure is tried again, a lost term ends everything. */
-  async #keep(what: string, work: () => Promise<void>, signal: AbortSignal, end: () => void): Promise<void> {
+  async #keep(
+    what: string,
+    work: (works: () => void) => Promise<void>,
+    signal: AbortSignal,
+    end: () => void,
+  ): Promise<void> {
     const { log } = this.#dependencies;
-    let told = { reason: '', atMillis: 0 };
+    const wait = new ToldWait(what, { log, now: steadyMillis });
     while (!signal.aborted) {
       try {
-        return await work();
+        return await work(() => wait.works());
       } catch (error) {
         if (signal.aborted) return;
         if (error instanceof TermLostError) {
           log.warn('the term is lost', { what, reason: error.message });
           return end();
         }
-        // A lasting failure is retried every second and logged every minute.
-        const [reason, atMillis] = [String(error), performance.now()];
-        if (reason !== told.reason || atMillis - told.atMillis >= TELL_AGAIN_MILLIS) {
-          log.warn('the books wait', { what, error });
-          told = { reason, atMillis };
-        }
+        wait.failed(error);
         await this.#pause(RETRY_MILLIS, signal);
       }
     }
   }
 
-  async #takeIn(accountant: Accountant, signal: AbortSignal, onCaughtUp: () => void): Promise<void> {
+  async #takeIn(accountant: Accountant, signal: AbortSignal, works: () => void, onCaughtUp: () => void): Promise<void> {
     const { source } = this.#dependencies;
     await source.begin();
     for (let isBehind = true; !signal.aborted; ) {
@@ -214,14 +217,16 @@ export class TermRunner {
       if (taken.entries.length > 0) {
         await accountant.takeIn(taken.entries);
         await taken.committed();
+        works();
       }
       if (!isBehind || !(await source.isCaughtUp())) continue;
       isBehind = false;
+      works();
       onCaughtUp();
     }
   }
 
-  async #keepStats(term: bigint, signal: AbortSignal): Promise<void> {
+  async #keepStats(term: bigint, signal: AbortSignal, works: () => void): Promise<void> {
     const { sql, now } = this.#dependencies;
     const { chartDays, shareDays, silentMillis } = this.#options;
     const run = <T>(work: (transaction: Transaction) => Promise<T>) => fenced(sql, term, work);
@@ -236,20 +241,22 @@ export class TermRunner {
         await run((transaction) => pruneStats(transaction, { chartDays }, now()));
         await dropOldShares(sql, now() - shareDays * 86_400_000);
       }
+      works();
       await this.#pause(FOLD_MILLIS, signal);
     }
   }
 
-  async #keepLuck(term: bigint, signal: AbortSignal): Promise<void> {
+  async #keepLuck(term: bigint, signal: AbortSignal, works: () => void): Promise<void> {
     const { sql, chain } = this.#dependencies;
     const luck = new LuckRound(this.#options, { sql, chain, run: (work) => fenced(sql, term, work) });
     while (!signal.aborted) {
       await luck.round();
+      works();
       await this.#pause(LUCK_MILLIS, signal);
     }
   }
 
-  async #keepFigures(term: bigint, signal: AbortSignal): Promise<void> {
+  async #keepFigures(term: bigint, signal: AbortSignal, works: () => void): Promise<void> {
     const { sql, chain, wallet, now, connections: ask } = this.#dependencies;
     while (!signal.aborted) {
       const head = await chain.headHeight().catch(() => undefined);
@@ -257,6 +264,7 @@ export class TermRunner {
       const spendable = status?.kind === 'ok' ? status.value.spendable : undefined;
       const connections = (await ask?.()) ?? new Map();
       await fenced(sql, term, (transaction) => noteFigures(transaction, { head, spendable, connections }, now()));
+      works();
       await this.#pause(FIGURES_MILLIS, signal);
     }
   }
@@ -271,7 +279,7 @@ export class TermRunner {
    * Created again with every term and after every failure: so the books are compared with the wallet before anything is
    * paid.
    */
-  async #pay(term: bigint, signal: AbortSignal, isCaughtUp: () => Promise<boolean>): Promise<void> {
+  async #pay(term: bigint, signal: AbortSignal, works: () => void, isCaughtUp: () => Promise<boolean>): Promise<void> {
     const { sql, wallet, log, now } = this.#dependencies;
     const { payoutMin: minimum, payoutIntervalMillis } = this.#options;
     const series = payoutSeries(this.#options.poolAddress);
@@ -299,6 +307,7 @@ export class TermRunner {
       if (isComplete)
         await sql`insert into settings values (${LAST_PAYOUT}, ${String(now())})
           on conflict (name) do update set value = excluded.value`;
+      works();
       await this.#pause(Math.min(FOLLOW_PAYOUTS_MILLIS, payoutIntervalMillis), signal);
     }
   }

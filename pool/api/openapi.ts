@@ -21,7 +21,12 @@ export function openApiDocument(
         parameters: [...parameters(components, 'path', route.params), ...parameters(components, 'query', route.query)],
         ...(route.body === undefined
           ? {}
-          : { requestBody: { required: true, content: content(components.reference(route.body)) } }),
+          : {
+              requestBody: {
+                required: (route.body.required ?? []).length > 0,
+                content: content(components.reference(route.body)),
+              },
+            }),
         ...(route.operator === true ? { security: [{ operator: [] }] } : {}),
         responses: {
           200: {

@@ -174,6 +174,12 @@ function readFields(schema: Schema<unknown>, given: unknown): unknown {
   return values;
 }
 
+export const notJson = (): ApiRefusal =>
+  new ApiRefusal(
+    'bad_request',
+    'the body must be JSON and declared as such: send the header content-type: application/json',
+  );
+
 function refuse(schema: Schema<unknown>, value: unknown): void {
   const problem = check(schema, value);
   if (problem !== undefined) throw new ApiRefusal('bad_request', `${problem.field} ${problem.problem}`);
@@ -187,8 +193,12 @@ export function readRequest(route: Route, request: Pick<FastifyRequest, 'params'
   const query = readFields(route.query, request.query);
   const params = readFields(route.params, request.params);
   if (!isStorable(request.body)) throw new ApiRefusal('bad_request', 'the body contains text that cannot be stored');
-  if (route.body !== undefined) refuse(route.body, request.body);
-  return { params, query, body: route.body === undefined ? undefined : request.body };
+  if (route.body === undefined) return { params, query, body: undefined };
+  // What curl sends without a header is declared as a form.
+  if (typeof request.body === 'string') throw notJson();
+  const body = request.body ?? {};
+  refuse(route.body, body);
+  return { params, query, body };
 }
 
 /** The cache key of an answer: the route and its normalised parameters. */

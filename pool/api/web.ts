@@ -29,7 +29,7 @@ import type { Downloads } from './public/downloads.ts';
 import { FirstPage } from './public/first-page.ts';
 import { loadStaticFiles, PAGE_HEADERS, type StaticFile } from './public/static-files.ts';
 import { statusPage } from './public/status.ts';
-import { COSTS, type Route, readRequest } from './route.ts';
+import { COSTS, notJson, type Route, readRequest } from './route.ts';
 import { Turns } from './turns.ts';
 
 export type WebOptions = {
@@ -292,6 +292,7 @@ class Web {
 
   #translate(error: unknown, request: FastifyRequest): ApiRefusal {
     const { statusCode, code, message } = error as { statusCode?: number; code?: string; message: string };
+    if (statusCode === 415) return notJson();
     // Refusals by fastify itself: a body that is not JSON, or too large.
     if (statusCode !== undefined && statusCode >= 400 && statusCode < 500)
       return new ApiRefusal('bad_request', message);

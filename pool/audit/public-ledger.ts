@@ -48,24 +48,27 @@ function unlistedRewards({ rewards }: AddressMoney, { fees, credited }: Pick<Poo
   return rest > 0n ? rest : 0n;
 }
 
-/** Null if the spends of the address could not be judged. */
+/** `money`: null if the spends of the address could not be judged. `isEachRead`: each payout of the ledger was compared with the records. */
+type LedgerAudit = { readonly money: MoneyReport | null; readonly isEachRead: boolean };
+
 export async function auditLedger(
   { node, money }: LedgerSide,
   { address, payments, commitments, records, reached, fees, credited }: PoolSide,
   sections: AuditSections,
   findings: Findings,
-): Promise<MoneyReport | null> {
+): Promise<LedgerAudit> {
   const cuts = new CutReader(node);
   const unread = new UnreadRows();
   const { notChecked } = sections;
   // The pool may have paid since its address was read: the node has advanced as well.
   const height = () => (money === undefined ? newestIndexed(node, address) : indexedHeight(node, money));
   const through = await sections.run('the ledger’s height', height, money?.height);
-  if (through === undefined) return null;
+  if (through === undefined) return { money: null, isEachRead: false };
   const carried = new CommitmentAudit({ records, cuts, reached }, unread, findings);
   const hasRecords = sections.have('what payouts carry', ['slices']);
   const paid = paidByTransaction(payments);
   const underWay = new PaymentsUnderWay(payments, paid);
+  let isEachRead = false;
 
   const listed = async (): Promise<void> => {
     const ofPayouts = () => (hasRecords ? carried.listed(commitments, through, money) : Promise.resolve(0));
@@ -91,6 +94,7 @@ export async function auditLedger(
       });
     if (carried.stale !== undefined) notChecked.push(carried.stale);
     if (!sections.have('money that left the pool’s address', ['lists', 'spends'])) return null;
+    isEachRead = carried.notChecked.length === 0;
     const { overpaid } = sumsOf([...payments, ...carried.omitted.flatMap((each) => each.paid)], credited);
     // Books that fell back may have yet to make the lists by which these payouts paid.
     const unlisted = omitted === undefined ? 0n : unlistedRewards(history, { fees, credited });
@@ -102,5 +106,5 @@ export async function auditLedger(
   await listed();
   const report = hasRecords && money !== undefined ? await left(money) : null;
   notChecked.push(...unread.lines);
-  return report;
+  return { money: report, isEachRead: isEachRead && unread.lines.length === 0 };
 }

@@ -68,6 +68,9 @@ const NEVER_CHECKED: NotChecked = 'solo_finder';
 /** The audit itself follows blocks into later lists. */
 const FOLLOWED: NotChecked = 'later_list';
 
+/** The audit reads each payout of the ledger. */
+const PAYOUTS = 'commitments' satisfies NotChecked;
+
 /** Cuts by which a node may be behind the pool's, or the pool's books behind the node. */
 const MAX_LAG = 16;
 /** An hour: books further behind the ledger do not show what is due. */
@@ -88,6 +91,8 @@ class PublicAudit {
   readonly #records = new Map<BooksService, PublishedRecord[]>();
   readonly #missing: Partial<Record<NotChecked, number>> = {};
   readonly #lists = { proven: 0, unchecked: 0, false: 0 };
+  /** Lists that lack nothing but the payouts of their time: behind many merges a list alone does not find them. */
+  #uncommitted = 0;
   readonly #credited = new Map<string, bigint>();
   readonly #blocks: CreditedBlocks;
   #fees = 0n;
@@ -195,11 +200,12 @@ class PublicAudit {
       fees: this.#fees,
       credited: this.#credited,
     };
-    const spent =
+    const { money: spent, isEachRead } =
       node === null
-        ? null
+        ? { money: null, isEachRead: false }
         : await auditLedger({ node, money }, { ...published, reached: this.#bookReach() }, this.#sections, findings);
     if (node === null) this.#notChecked.push(WITHOUT_A_NODE);
+    if (isEachRead && findings.count === 0) this.#areCommitted();
     if (spent === null && overpaid.length > 0)
       this.#notChecked.push(
         `${overpaid.length} accounts that were paid more than their credits: whether of the pool’s own money`,
@@ -225,6 +231,13 @@ class PublicAudit {
       differences: findings.count,
       findings: findings.list,
     };
+  }
+
+  /** Each payout of the ledger was compared with these records: that is more than those of a list's time. */
+  #areCommitted(): void {
+    this.#lists.proven += this.#uncommitted;
+    this.#lists.unchecked -= this.#uncommitted;
+    delete this.#missing[PAYOUTS];
   }
 
   /** Whether the books were replaced by an older copy while they were read: what was read before does not belong to the rest. */
@@ -385,8 +398,9 @@ class PublicAudit {
       this.#findings.add(name, 'published', `false: ${verdict.reason}`, REMEDIES.published);
       return;
     }
-    if (verdict.verdict === 'unchecked')
-      for (const each of verdict.missing) this.#missing[each] = (this.#missing[each] ?? 0) + 1;
+    if (verdict.verdict !== 'unchecked') return;
+    for (const each of verdict.missing) this.#missing[each] = (this.#missing[each] ?? 0) + 1;
+    if (verdict.missing.every((each) => each === PAYOUTS)) this.#uncommitted++;
   }
 }
 

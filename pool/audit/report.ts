@@ -1,11 +1,15 @@
 /** The text of an audit's report: each difference on a line, then the remedies, then the parts that were checked. */
+
+import type { NotChecked } from '../../protocol/books/books-verdict.ts';
 import { visible } from '../../runtime/log/visible.ts';
 import type { AuditReport } from './audit.ts';
 import { COVERAGE, UNCOVERED_COLUMNS } from './coverage.ts';
-import type { PublicReport } from './public.ts';
+import { type PublicReport, WITHOUT_A_NODE } from './public.ts';
 
 /** No difference, but the operator has rewards to pass on. */
 export const OWED_EXIT = 5;
+
+const many = (count: number, one: string): string => `${count} ${one}${count === 1 ? '' : 's'}`;
 
 const textOf = (lines: readonly string[]): string => `${lines.map(visible).join('\n')}\n`;
 
@@ -22,26 +26,26 @@ function findingLines(
 /** `asked`: what the command was told to compare the books with. */
 export function reportText(report: AuditReport, asked: { readonly ledger: boolean; readonly wallet: boolean }): string {
   const lines = findingLines(report, 'the books say');
-  const unread = report.unread === 0 ? '' : `, of these ${report.unread} parts that could not be read`;
+  const unread = report.unread === 0 ? '' : `, of these ${many(report.unread, 'part')} that could not be read`;
   for (const each of report.not_checked) lines.push(`Not checked: ${each}`);
   for (const each of report.owed) lines.push(`To be passed on by the operator: ${each}`);
   const open =
     report.not_checked.length === 0
       ? ''
-      : `, but for ${report.not_checked.length} parts that the books have not reached yet`;
+      : `, but for ${many(report.not_checked.length, 'part')} that the books have not reached yet`;
   const agrees =
     report.owed.length === 0
       ? 'every atom is where it belongs'
-      : `no difference, and ${report.owed.length} rewards that the operator has to pass on (exit code ${OWED_EXIT})`;
+      : `no difference, and ${many(report.owed.length, 'reward')} that the operator has to pass on (exit code ${OWED_EXIT})`;
   const verdict =
     report.differences === 0
       ? `${agrees}${report.ledger ? '' : ' as far as the books themselves say'}${open}`
-      : `${report.differences} differences${unread}`;
+      : `${many(report.differences, 'difference')}${unread}`;
   const notLookedAt = asked.ledger
     ? 'THE LEDGER WAS NOT WHOLLY LOOKED AT: the node of --node-api did not tell all that was asked, see above.'
     : 'THE LEDGER WAS NOT LOOKED AT: rewards and payments that the books invent or leave out do not show. Name a node with --node-api.';
   lines.push(
-    `${report.slices} slices, ${report.lists} credit lists and ${report.accounts} accounts checked: ${verdict}`,
+    `${many(report.slices, 'slice')}, ${many(report.lists, 'credit list')} and ${many(report.accounts, 'account')} checked: ${verdict}`,
     report.ledger ? 'Rewards and payments were compared with the ledger.' : notLookedAt,
   );
   if (!report.wallet)
@@ -70,33 +74,55 @@ const VERDICTS: Readonly<Record<PublicReport['verdict'], (report: PublicReport) 
   unchecked: () => 'Verdict: nothing was found to be wrong, and not everything could be checked (exit code 3).',
   suspicious: () =>
     'Verdict: suspicious. Nothing was found to be wrong, and it lasts longer than it should (exit code 4). Ask the operator.',
-  false: ({ differences }) => `Verdict: what the pool publishes does not hold: ${differences} differences.`,
+  false: ({ differences }) => `Verdict: what the pool publishes does not hold: ${many(differences, 'difference')}.`,
 };
+
+const LATER = 'audit again later';
+const WHOLE = 'audit again later, or name a node that keeps the whole chain';
+
+/** What could not be checked of a list, why, and what helps. */
+const MISSING: Readonly<Record<NotChecked, string>> = {
+  terms: `its fee and window: the pool did not tell its terms (${LATER})`,
+  records: `its slices: the pool did not tell its records (${LATER})`,
+  records_reach: `its window: the pool does not tell the records of all its slices (${LATER})`,
+  target: `the target that its window follows from: the node does not have the cut (${WHOLE})`,
+  rewards: `its rewards: the node did not tell what the pool was paid (${WHOLE})`,
+  other_service: `whether a reward is left out: the pool did not tell which are in other lists, or held (${LATER})`,
+  block_service: `whether its blocks are of PPLNS or solo: the node does not tell it of each (${WHOLE})`,
+  later_list: `rewards that a later list has, as the pool says (${LATER})`,
+  commitments: `whether the payouts of its time commit to these books: not each payout on the ledger could be compared, see below (${WHOLE})`,
+  solo_finder: 'who found a solo block: only the pool and the finder know',
+};
+
+/** Without a node none of these can be checked, and the report says so in one line. */
+const OF_THE_NODE: readonly NotChecked[] = ['target', 'rewards', 'block_service', 'commitments'];
 
 export function publicReportText(report: PublicReport): string {
   const lines = findingLines(report, 'the pool says');
   const { proven, unchecked, false: wrong } = report.lists;
   lines.push(
-    `The pool whose blocks pay ${report.address} (${report.network}): ${report.slices} slices, ${report.commitments} commitments, ${report.payments} payments`,
+    `The pool whose blocks pay ${report.address} (${report.network}): ${many(report.slices, 'slice')}, ${many(report.commitments, 'commitment')}, ${many(report.payments, 'payment')}`,
     `Credit lists: ${proven} proven, ${unchecked} not to be proven from here, ${wrong} false`,
   );
   if (report.money !== null && report.money.withdrawals.length > 0)
     lines.push(
-      `The pool took ${report.money.withdrawn} atoms for itself in ${report.money.withdrawals.length} transactions`,
+      `The pool took ${report.money.withdrawn} atoms for itself in ${many(report.money.withdrawals.length, 'transaction')}`,
     );
   if (report.money !== null && report.money.overpaid !== '0')
     lines.push(`Paid beyond credits, which only the pool’s own money may cover: ${report.money.overpaid} atoms`);
   if (report.unpaid !== null && report.unpaid.accounts > 0)
     lines.push(
-      `Credited and not paid yet: ${report.unpaid.amount} atoms of ${report.unpaid.accounts} accounts. When they are due depends on each account’s threshold; whether they are ever paid no audit can say.`,
+      `Credited and not paid yet: ${report.unpaid.amount} atoms of ${many(report.unpaid.accounts, 'account')}. When they are due depends on each account’s threshold; whether they are ever paid no audit can say.`,
     );
   if (report.uncredited !== null && report.uncredited.rewards > 0)
-    lines.push(`In no list yet: ${report.uncredited.rewards} rewards, ${report.uncredited.amount} atoms`);
+    lines.push(`In no list yet: ${many(report.uncredited.rewards, 'reward')}, ${report.uncredited.amount} atoms`);
   if (report.moved !== null && report.moved.rewards > 0)
     lines.push(
-      `In a later list than their own, because they came to light late, as the pool says: ${report.moved.rewards} rewards, ${report.moved.amount} atoms`,
+      `In a later list than their own, because they came to light late, as the pool says: ${many(report.moved.rewards, 'reward')}, ${report.moved.amount} atoms`,
     );
-  for (const [why, count] of Object.entries(report.missing)) lines.push(`Not checked in ${count} lists: ${why}`);
+  const hasNode = !report.not_checked.includes(WITHOUT_A_NODE);
+  for (const [part, count] of Object.entries(report.missing) as [NotChecked, number][])
+    if (hasNode || !OF_THE_NODE.includes(part)) lines.push(`Not checked in ${many(count, 'list')}: ${MISSING[part]}`);
   for (const each of report.not_checked) lines.push(`Not checked: ${each}`);
   for (const { name, says } of report.suspicions)
     lines.push(`SUSPICION (${name}): ${SUSPICIONS[name]}: ${visible(says)}`);

@@ -230,8 +230,10 @@ async function accountOf(transaction: Transaction, address: string, isCaughtUp: 
 export async function unsettle(transaction: Transaction, { id, state }: BookedPayout): Promise<void> {
   // A trigger refuses this update without the setting.
   await transaction`select set_config('svc_pool.unsettle', 'on', true)`;
-  await transaction`update payouts set state = 'submitted', final_height = null, reason = 'not final any more',
-    updated_at = now() where id = ${id} and state = ${state}`;
+  const rows = await transaction`update payouts set state = 'submitted', final_height = null,
+    reason = 'not final any more', updated_at = now() where id = ${id} and state = ${state} returning 1`;
+  // Somebody else has done it meanwhile.
+  if (rows.length === 0) return;
   await takeTurn(transaction, 'accounts');
   if (state === 'finalized')
     await transaction`update accounts a set paid = a.paid - i.amount, in_flight = a.in_flight + i.amount

@@ -40,7 +40,7 @@ type Findings = Comparison & {
   readonly unreached: readonly ChainPayment[];
   /** Those of which it is not known whom they pay. */
   readonly unread: readonly ChainPayment[];
-  /** Those that carry none: to miners only, and others. */
+  /** Those that carry none: to miners, and others. */
   readonly toMiners: readonly ChainPayment[];
   readonly toOthers: readonly ChainPayment[];
 };
@@ -48,10 +48,20 @@ type Findings = Comparison & {
 const coinsOf = (payment: { recipients: readonly { amount: bigint }[] }): bigint =>
   payment.recipients.reduce((sum, { amount }) => sum + amount, 0n);
 
-export async function repairPayouts(
-  options: RepairOptions,
-  { sql, wallet, series }: { sql: Sql; wallet: PayoutWallet; series: PayoutSeries },
-): Promise<RepairReport> {
+type RepairDependencies = { readonly sql: Sql; readonly wallet: PayoutWallet; readonly series: PayoutSeries };
+
+const REPAIR_LOCK = 0x5356_4311;
+
+/** One correction after another: the second person finds what the first one has left. */
+export function repairPayouts(options: RepairOptions, dependencies: RepairDependencies): Promise<RepairReport> {
+  if (!options.apply) return repair(options, dependencies);
+  return dependencies.sql.begin(async (transaction) => {
+    await transaction`select pg_advisory_xact_lock(${REPAIR_LOCK})`;
+    return repair(options, dependencies);
+  }) as Promise<RepairReport>;
+}
+
+async function repair(options: RepairOptions, { sql, wallet, series }: RepairDependencies): Promise<RepairReport> {
   const status = await wallet.status();
   if (status.kind !== 'ok') return { lines: [`the wallet is not ready: ${status.reason}`], agree: false };
   const { requestTable, stopped, isCaughtUp } = status.value;
@@ -129,7 +139,10 @@ async function find(
   const addresses = unknown.flatMap(({ recipients }) => recipients.map(({ address }) => address));
   const rows = await sql<{ address: string }[]>`select address from accounts where address = any(${addresses}::text[])`;
   const miners = new Set(rows.map(({ address }) => address));
-  const isToMiners = ({ recipients }: ChainPayment) => recipients.every(({ address }) => miners.has(address));
+  // One that carries the head of another history is a payout too, if it pays a miner of this pool: that history was lost.
+  const isToMiners = ({ recipients, payloadText }: ChainPayment) =>
+    recipients.every(({ address }) => miners.has(address)) ||
+    (readCommitmentText(payloadText ?? '') !== undefined && recipients.some(({ address }) => miners.has(address)));
   return {
     ...compared,
     numbered: lostByNumber(carried, last, series),

@@ -7,7 +7,7 @@
  * What the command line says wins over the config file, which wins over the default.
  */
 import { renderHelp } from './help.ts';
-import { type CommandSpec, type OptionSpec, type OptionTable, optionName, UsageError } from './options.ts';
+import { asTyped, type CommandSpec, type OptionSpec, type OptionTable, optionName, UsageError } from './options.ts';
 import { repeatedKey } from './repeated-key.ts';
 
 export * from './options.ts';
@@ -122,7 +122,7 @@ function find(options: OptionTable, name: string): Found | undefined {
 function unknownOption(command: CommandSpec<OptionTable>, name: string): UsageError {
   const names = ['--help', '--version', '--config', ...Object.keys(command.options).map((p) => `--${optionName(p)}`)];
   const near = nearest(name, names);
-  const remedy = near === undefined ? `${command.name} --help lists the options` : `did you mean ${near}?`;
+  const remedy = near === undefined ? `${asTyped(command)} --help lists the options` : `did you mean ${near}?`;
   return new UsageError('usage_unknown_option', `there is no option ${name}`, remedy);
 }
 
@@ -170,7 +170,7 @@ function readConfig(command: CommandSpec<OptionTable>, path: string, readText: R
       const near = names.find((name) => key.includes('.') && name.startsWith(key)) ?? nearest(key, names);
       const remedy =
         near === undefined
-          ? `${command.name} has no such option: remove it, or leave the file out if it is of another command`
+          ? `${asTyped(command)} has no such option: remove it, or leave the file out if it is of another command`
           : `did you mean "${near}"?`;
       throw new UsageError('config_unknown_key', `${path} has the unknown key "${key}"`, remedy);
     }
@@ -219,13 +219,13 @@ function checkOperands(command: CommandSpec<OptionTable>, operands: readonly str
     throw new UsageError(
       'usage_operand_missing',
       `${missing.name} is missing`,
-      `${command.name} --help shows the form`,
+      `${asTyped(command)} --help shows the form`,
     );
   if (operands.length > wanted.length && !wanted.at(-1)?.rest)
     throw new UsageError(
       'usage_operand_unexpected',
       `unexpected word '${operands[wanted.length]}'`,
-      `${command.name} --help shows the form`,
+      `${asTyped(command)} --help shows the form`,
     );
 }
 

@@ -1,5 +1,5 @@
 /** The `--help` text of a command, rendered from its option table: usage, options by group with defaults, exit codes, examples. */
-import { type CommandSpec, type OptionSpec, type OptionTable, optionName } from './options.ts';
+import { asTyped, type CommandSpec, type OptionSpec, type OptionTable, optionName } from './options.ts';
 
 const WIDTH = 110;
 const WIDEST_NAME = 34;
@@ -21,7 +21,7 @@ export const usageWords = ({ operands = [] }: CommandSpec<OptionTable>): string[
 export function renderHelp(command: CommandSpec<OptionTable>): string {
   const operands = command.operands ?? [];
   const parts = [
-    `${command.summary}\n\nUsage: ${[command.name, ...usageWords(command)].join(' ')}\n`,
+    `${command.summary}\n\nUsage: ${[asTyped(command), ...usageWords(command)].join(' ')}\n`,
     ...(operands.length > 0
       ? [
           section(

@@ -76,6 +76,8 @@ export interface Example {
 export interface CommandSpec<T extends OptionTable> {
   /** As typed: `svc-bridge`, or `svc-miner self-test` for a command of a program that has several. */
   readonly name: string;
+  /** As typed before options, where that is more than the name. */
+  readonly typed?: string;
   readonly summary: string;
   readonly options: T;
   readonly operands?: readonly Operand[];
@@ -83,6 +85,9 @@ export interface CommandSpec<T extends OptionTable> {
   /** Exit codes that mean more than done or failed. */
   readonly exits?: readonly { readonly code: number; readonly says: string }[];
 }
+
+/** What comes before the options where somebody types the command. */
+export const asTyped = ({ name, typed = name }: Pick<CommandSpec<OptionTable>, 'name' | 'typed'>): string => typed;
 
 /** `logFile` is `--log-file`. */
 export const optionName = (property: string): string => property.replace(/[A-Z]/g, (c) => `-${c.toLowerCase()}`);

@@ -62,6 +62,7 @@ test(
       wallet: bed.wallet(),
       note: async () => undefined,
       chain: () => undefined,
+      pauseNote: async () => undefined,
     });
     const route = (path: string, id = '') =>
       routes

@@ -26,6 +26,7 @@ export const NOT_RUN: readonly NotRun[] = [
     why: 'needs five machines',
     instead: 'test/stack/launch.deep.slow.test.ts',
   },
+  { what: /^curl .*\/operator\/pause$/, why: 'stops the payouts of a pool', instead: 'test/pool/api.slow.test.ts' },
   { what: /^npm start$/, why: 'has a test of its own', instead: 'test/stack/start.slow.test.ts' },
 ];
 

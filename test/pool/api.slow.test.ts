@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto';
+import { createHash, createHmac } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -25,6 +25,7 @@ import type {
   OperatorLogDocument,
   OperatorStatus,
   QueueDocument,
+  SettingsDocument,
   WithholdingDocument,
 } from '../../pool/api/operator/operator-documents.ts';
 import type { Route } from '../../pool/api/route.ts';
@@ -223,6 +224,20 @@ test('unchanged answers cost nothing, wrong ones are refused with a code', async
   expect(broken.status).toBe(400);
 });
 
+test('a body that is not declared as JSON is refused with what to send, a missing one by its first field', async () => {
+  const bans = async (type: string | undefined, body: BodyInit | null = null) => {
+    const headers = { authorization: `Bearer ${token}`, ...(type === undefined ? {} : { 'content-type': type }) };
+    const response = await get('/api/v1/operator/bans', { method: 'POST', headers, body });
+    return { status: response.status, ...((await response.json()) as object) };
+  };
+  const refused = (message: string) => ({ status: 400, error: { code: 'bad_request', message } });
+  const ban = new TextEncoder().encode('{"key":"10.9.9.9","minutes":1}');
+  // As curl -d sends it, and as it does without a header.
+  for (const type of ['application/x-www-form-urlencoded', undefined, 'text/xml'])
+    expect(await bans(type, ban)).toMatchObject(refused(expect.stringContaining('content-type: application/json')));
+  expect(await bans(undefined)).toMatchObject(refused('key is missing'));
+});
+
 test('the earnings of all days are the credits of the miner', async () => {
   const { credits } = await json<CreditsDocument>(`/miners/${address}/credits`);
   const { days } = await json<EarningsDocument>(`/miners/${address}/earnings`);
@@ -271,8 +286,14 @@ test('the operator, and only with the token, sees and changes things', async () 
   expect(await call('/bans', 'DELETE', { key: '10.1.2.3' })).toEqual({ api_version: 1, lifted: true });
   await call('/pause', 'POST');
   expect(await call<OperatorStatus>('/status')).toMatchObject({ payouts_paused: true });
+  const noteNow = async () =>
+    (await call<SettingsDocument>('/settings')).settings.find(({ name }) => name === 'pause_note')?.value;
+  expect(await call('/pause', 'POST', { note: 'two\nlines' })).toMatchObject({ error: { code: 'bad_request' } });
+  expect(await call('/pause', 'POST', { note: 'the wallet moves' })).toMatchObject({ payouts_paused: true });
+  expect(await noteNow()).toBe('the wallet moves');
   expect(await call('/pay-now', 'POST')).toMatchObject({ error: { code: 'conflict' } });
   await call('/resume', 'POST');
+  expect(await noteNow()).toBeNull();
   // The payout loop waits for an interval after this time, and not at all without it.
   await books.sql`insert into settings values ('last_payout_millis', '1')`;
   expect(await call('/pay-now', 'POST')).toEqual({ api_version: 1, asked: true });
@@ -328,11 +349,17 @@ test('the operator, and only with the token, sees and changes things', async () 
     'payout_release',
     'payout_release',
     'payouts_now',
+    'edit',
     'payouts_resume',
+    'payouts_pause',
+    'edit',
     'payouts_pause',
     'unban',
     'ban',
   ]);
+  // Which token did it, never the token itself.
+  const mark = createHash('sha256').update(token).digest('hex').slice(0, 8);
+  expect(entries.map(({ details }) => (details as { token: string }).token)).toEqual(entries.map(() => mark));
 });
 
 test('an account that keeps blocks back is named to the operator, and each miner sees its own luck', async () => {

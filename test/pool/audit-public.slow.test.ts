@@ -228,6 +228,40 @@ async function spending(
     },
   } as unknown as LedgerReads;
 }
+/** The ledger with so many merges in cut 149, before the payouts: each spends 7 atoms at the pool's address, and they return there. */
+function merging(count: number): LedgerReads {
+  const reads = ledger as Pick<LedgerReads, 'addressChanges' | 'cutTransactions'>;
+  const names = Array.from({ length: count }, (_, i) => i.toString(16).padStart(96, '0'));
+  const change = (transaction_id: string, kind: 'spent' | 'received') => ({
+    finalized_height: 149,
+    address: POOL,
+    kind,
+    source: 'regular',
+    amount: '7',
+    transaction_id,
+    outpoint: { transaction_id, output_index: 0 },
+  });
+  const changes = names.flatMap((name) => [change(name, 'spent'), change(name, 'received')]);
+  const outputs = [{ address: POOL, amount: '7' }];
+  const documents = names.map((transaction_id) => ({
+    transaction_id,
+    outcome: 'finalized',
+    fee: '0',
+    payload_hex: '',
+    inputs: [],
+    outputs,
+  }));
+  return {
+    ...ledger,
+    addressChanges: async (asked: Parameters<LedgerReads['addressChanges']>[0]) => {
+      const page = await reads.addressChanges(asked);
+      const own = asked.addresses.includes(POOL) && asked.after_height < 149 ? changes : [];
+      return { ...page, changes: [...own, ...page.changes].sort((a, b) => a.finalized_height - b.finalized_height) };
+    },
+    cutTransactions: async (asked: Parameters<LedgerReads['cutTransactions']>[0]) =>
+      asked.height === 149 ? { transactions: documents } : reads.cutTransactions(asked),
+  } as unknown as LedgerReads;
+}
 const auditAgainst = (node: LedgerReads) => auditPublic({ pool: publishedPool(books.sql), node: node as never });
 
 test('a pool that pays itself out of change is found, whatever address it pays and whatever the transaction carries', async () => {
@@ -253,11 +287,37 @@ test('what a pool earned it may take; a merge takes nothing; network fees beyond
   const taken = earned - BigInt(money?.network_fees ?? 0) - 1_000n;
   const own = await auditAgainst(await spending([{ address: thief, amount: taken }]));
   expect(own).toMatchObject({ verdict: 'holds', money: { withdrawn: String(taken) } });
-  expect(publicReportText(own)).toContain(`The pool took ${taken} atoms for itself in 1 transactions`);
+  expect(publicReportText(own)).toContain(`The pool took ${taken} atoms for itself in 1 transaction`);
   const over = await auditAgainst(await spending([{ address: thief, amount: taken + 1n }]));
   expect(over.verdict).toBe('false');
   const merged = await auditAgainst(await spending([]));
   expect(merged).toMatchObject({ verdict: 'holds', money: { withdrawals: [], network_fees: '3000' } });
+});
+
+test('however many merges stand before the payouts, lists are proven by all payouts of the ledger, and a head among them that is false is found', async () => {
+  const holds = await auditAgainst(merging(70));
+  expect(holds.findings).toEqual([]);
+  expect(holds).toMatchObject({
+    verdict: 'holds',
+    lists: { proven: 5, unchecked: 5, false: 0 },
+    missing: { solo_finder: 5 },
+  });
+  expect(publicReportText(holds)).not.toMatch(/Not checked.*payouts/);
+  const node = merging(70);
+  const lying = {
+    ...node,
+    cutTransactions: async (asked: Parameters<LedgerReads['cutTransactions']>[0]) => {
+      const page = await node.cutTransactions(asked);
+      const wrong = page.transactions.map((each) => ({
+        ...each,
+        payload_hex: each.payload_hex?.replace(/..$/, '30') ?? '',
+      }));
+      return asked.height === 150 ? { ...page, transactions: wrong } : page;
+    },
+  } as LedgerReads;
+  const lie = await auditAgainst(lying);
+  expect(lie.verdict).toBe('false');
+  expect(lie.lists).toMatchObject({ proven: 0 });
 });
 
 test('a node that lacks something is no proof against the pool', async () => {

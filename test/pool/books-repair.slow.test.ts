@@ -436,3 +436,47 @@ test('payments of cuts that the node of a restored wallet has deleted are not ma
   const rows = await sql<{ id: Buffer; state: string }[]>`select transaction_id as id, state from payouts`;
   expect(rows.map(({ id, state }) => `${id?.toString('hex')} ${state}`)).toEqual([`${transaction} submitted`]);
 });
+
+test('two people who repair at the same time book a difference once', async () => {
+  const { sql, wallet, made, loop } = await setUp([9000n]);
+  await loop.round('pay');
+  const setFate = (fate: PaymentFate) => {
+    for (const one of made.values()) one.fate = fate;
+  };
+  setFate({ state: 'void', reason: 'expired' });
+  await loop.round('follow');
+  expect(await accountsOf(sql)).toMatchObject([{ balance: 9000n, in_flight: 0n }]);
+  setFate({ state: 'open' });
+  const repair = () => repairPayouts({ apply: true, advance: true }, { sql, wallet, series }).catch(String);
+  await Promise.all([repair(), repair()]);
+  expect(await accountsOf(sql)).toEqual([{ balance: 0n, in_flight: 9000n, paid: 0n, advance: 0n }]);
+  // The same where only the chain has a payment, under no number.
+  const before = await setUp([9000n]);
+  await before.loop.round('follow');
+  const after = restored([onChain('payout', [{ address: address(0), amount: 4000n }])]);
+  const again = () =>
+    repairPayouts({ apply: true, advance: true }, { sql: before.sql, wallet: after.wallet, series }).catch(String);
+  await Promise.all([again(), again()]);
+  expect(await accountsOf(before.sql)).toEqual([{ balance: 5000n, in_flight: 0n, paid: 4000n, advance: 0n }]);
+});
+
+test('a payout of a history that was lost with the journals is one all the same, also where the books do not know all of its miners', async () => {
+  const { sql, loop } = await setUp([9000n]);
+  await loop.round('follow');
+  await headOfSlice(sql, 3);
+  const lost = commitmentText({ number: 1, slice: 3, head: 'ab'.repeat(48) });
+  const recipients = [
+    { address: address(0), amount: 4000n },
+    { address: address(6), amount: 700n },
+  ];
+  const strange = onChain('of another pool', [{ address: address(7), amount: 5n }], lost);
+  const after = restored([strange, onChain('payout', recipients, lost)]);
+  const repaired = await repairPayouts({ apply: true, advance: true }, { sql, wallet: after.wallet, series });
+  expect(repaired).toMatchObject({ agree: true });
+  const rows = await sql<{ number: bigint; state: string }[]>`select number, state from payouts`;
+  expect(rows).toEqual([{ number: null, state: 'finalized' }]);
+  expect(await accountsOf(sql)).toEqual([
+    { balance: 5000n, in_flight: 0n, paid: 4000n, advance: 0n },
+    { balance: -700n, in_flight: 0n, paid: 700n, advance: 700n },
+  ]);
+});

@@ -48,6 +48,15 @@ test('help and version are answers, a usage error exits with 2', async () => {
   expect((await start(count, '--up-to', 'x')).err).toMatch(/^svc-x count: --up-to must be .* \[usage_value\]\n$/);
 });
 
+test('a command that is typed with more than its name complains by its name, and shows how to type it', async () => {
+  const typed = command({ name: 'npm start', typed: 'npm start --', summary: 'Starts.', options: {} }, () => 0);
+  expect((await start(typed, '--help')).out).toContain('Usage: npm start -- [options]');
+  expect(await start(typed, '--version')).toMatchObject({ out: `npm start ${version()}\n` });
+  expect((await start(typed, '--wat')).err).toBe(
+    'npm start: there is no option --wat (npm start -- --help lists the options) [usage_unknown_option]\n',
+  );
+});
+
 test('what the user can put right is one line; a bug is not hidden', async () => {
   const failing = (error: Error) =>
     command({ name: 'svc-x', summary: 'x', options: {} }, () => {

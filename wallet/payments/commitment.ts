@@ -39,13 +39,15 @@ export class Commitment {
     this.#with = dependencies;
   }
 
-  reserve(record: OutgoingRecord): void {
+  /** What no other one holds: of those that were rolled back, several may spend one output. */
+  reserve({ transaction, requestId, purpose, inputs }: OutgoingRecord): void {
     const { book } = this.#with;
-    // One that was rolled back holds what no other one holds.
-    const keys = record.reopened ? record.inputs.filter((key) => book.holderOf(key) === undefined) : record.inputs;
-    book.reserve(keys, record.requestId);
-    // The output of a merge belongs to its request from the moment it exists.
-    if (record.purpose === 'merge') book.reserve([outputKey(record.transaction, 0)], record.requestId);
+    // The output of a merge belongs to its request from the moment it exists, for as long as the request merges.
+    const made = purpose === 'merge' && this.merging.has(requestId) ? [outputKey(transaction, 0)] : [];
+    book.reserve(
+      [...inputs, ...made].filter((key) => book.holderOf(key) === undefined),
+      requestId,
+    );
   }
 
   /** There must be no await between choosing outputs and this call. */
@@ -78,9 +80,9 @@ export class Commitment {
       state: purpose === 'merge' ? 'merging' : 'sent',
       merge: merge === null ? null : { ...merge, round: names },
     };
-    for (const record of records) this.reserve(record);
     if (purpose === 'merge') this.merging.set(requestId, written);
     else this.merging.delete(requestId);
+    for (const record of records) this.reserve(record);
     await journal.commit({ requests: [written], outgoing: records }, true);
     for (const name of names)
       submitter.send(name, true).then(

@@ -89,7 +89,7 @@ export class Outgoing {
   async resume(): Promise<void> {
     for (const record of this.#with.book.open.values()) if (!record.reopened) this.#commitment.reserve(record);
     await this.#merging.resume();
-    this.#reserveReopened();
+    this.#reserveOpen();
   }
 
   /** Merges that finished while the wallet was not running. */
@@ -217,22 +217,23 @@ export class Outgoing {
     const { book } = this.#with;
     for (const record of outgoing) {
       const merging = record.purpose === 'merge' && this.#merging.has(record.requestId);
-      const isOwn = (key: string) => book.outputs.has(key) && book.holderOf(key) === record.requestId;
+      // Also those that this chain has not made: it may make them later.
+      const isOwn = (key: string) => book.holderOf(key) === record.requestId;
       if (record.state === 'void' && !merging) book.release(record.inputs.filter(isOwn));
       if (merging) this.#merging.settled(record.requestId);
     }
-    if (outgoing.length > 0) this.#reserveReopened();
+    if (outgoing.length > 0) this.#reserveOpen();
     this.changed();
   }
 
   /** Payments that were settled in a chain that was rolled back: until they have expired, their outputs stay reserved. */
   reopened(): void {
-    this.#reserveReopened();
+    this.#reserveOpen();
     this.changed();
   }
 
-  #reserveReopened(): void {
-    for (const record of this.#with.book.open.values()) if (record.reopened) this.#commitment.reserve(record);
+  #reserveOpen(): void {
+    for (const record of this.#with.book.open.values()) this.#commitment.reserve(record);
   }
 
   /** Something changed: waiting calls check again. */

@@ -1,9 +1,8 @@
 /**
  * Answers on their way, of all peers together: each may have four mebibytes, and take twenty seconds to come, or to be
- * read. Where their bytes are too many, the one is given up, of those with at least half of their part of the bytes, that
- * held most for the longest time, together with what its peer held lately for nothing. An honest answer is over soon after most
- * of its bytes, so those that drip go first; who lets many bytes wait again and again goes before an honest peer that is
- * slow.
+ * read. Where their bytes are too many, one is given up: of those with at least half of their part of the bytes the one whose
+ * peer had most answers that led to nothing, and of these the one that held most for the longest time. So those that drip give
+ * way to others, and then to everybody for a while; who was never given up keeps its answer before them, however slow it is.
  */
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import type { PeerName } from './host-types.ts';
@@ -11,7 +10,7 @@ import type { PeerName } from './host-types.ts';
 /** What a piece counts for at least: each is kept for itself. */
 const LEAST_BYTES = 512;
 const MAX_PEERS = 1_024;
-/** What was held for nothing counts half as much after so long. */
+/** What was in vain counts half as much after so long. */
 const HALF_LIFE_MILLIS = 60_000;
 
 class GivenUpError extends Error {
@@ -31,8 +30,8 @@ export class AnswersUnderWay {
   readonly #most: number;
   readonly #steady: () => number;
   readonly #under = new Set<UnderWay>();
-  /** Held for answers that did not come, less what was held for those that came since, and when that was counted. */
-  readonly #wasted = new BoundedMap<PeerName, { readonly held: number; readonly at: number }>(MAX_PEERS);
+  /** How many answers of a peer did not come, or were not read; it fades. */
+  readonly #vain = new BoundedMap<PeerName, { readonly times: number; readonly at: number }>(MAX_PEERS);
   #bytes = 0;
 
   constructor(mostBytes: number, steady: () => number) {
@@ -64,10 +63,13 @@ export class AnswersUnderWay {
   over(answer: UnderWay, isHere: boolean): void {
     if (!this.#under.delete(answer)) return;
     this.#bytes -= answer.bytes;
-    const held = this.#heldBy(answer);
-    const wasted = this.#wastedBy(answer.peer) + (isHere ? -held : held);
-    if (wasted > 0) this.#wasted.set(answer.peer, { held: wasted, at: answer.at });
-    else this.#wasted.delete(answer.peer);
+    if (!isHere && answer.bytes > 0)
+      this.#vain.set(answer.peer, { times: this.#timesInVain(answer.peer) + 1, at: this.#steady() });
+  }
+
+  #timesInVain(peer: PeerName): number {
+    const vain = this.#vain.get(peer);
+    return vain === undefined ? 0 : vain.times * 2 ** ((vain.at - this.#steady()) / HALF_LIFE_MILLIS);
   }
 
   #heldBy(answer: UnderWay): number {
@@ -77,17 +79,16 @@ export class AnswersUnderWay {
     return answer.held;
   }
 
-  #wastedBy(peer: PeerName): number {
-    const wasted = this.#wasted.get(peer);
-    return wasted === undefined ? 0 : wasted.held * 0.5 ** ((this.#steady() - wasted.at) / HALF_LIFE_MILLIS);
-  }
-
   /** Those with half of their part or more have half of all bytes together: an honest one is never alone among them. */
   #dearest(): UnderWay {
     const least = this.#bytes / this.#under.size / 2;
-    const cost = (answer: UnderWay) => this.#heldBy(answer) + this.#wastedBy(answer.peer);
-    return [...this.#under]
+    const ranked = [...this.#under]
       .filter(({ bytes }) => bytes >= least)
-      .reduce((most, answer) => (cost(answer) > cost(most) ? answer : most));
+      // The rest of a time would be more than nothing for ever.
+      .map((answer) => ({ answer, times: Math.round(this.#timesInVain(answer.peer)), held: this.#heldBy(answer) }));
+    const { answer } = ranked.reduce((most, one) =>
+      one.times > most.times || (one.times === most.times && one.held > most.held) ? one : most,
+    );
+    return answer;
   }
 }

@@ -24,6 +24,19 @@ export const editorOf = (request: FastifyRequest): Editor => ({
     .slice(0, TOKEN_MARK),
 });
 
+export async function edit(edits: Edits, name: Editable, value: string | null, request: FastifyRequest): Promise<void> {
+  let outcome: Awaited<ReturnType<Edits['change']>>;
+  try {
+    outcome = await edits.change(name, value, editorOf(request));
+  } catch (error) {
+    if (error instanceof EditRefusal) throw new ApiRefusal('bad_request', `${name} ${error.message}`);
+    throw error;
+  }
+  if (outcome.kind === 'no_height') throw new ApiRefusal('unavailable', NO_HEIGHT, NO_HEIGHT_RETRY_MILLIS);
+  if (outcome.kind === 'too_many')
+    throw new ApiRefusal('conflict', 'too many changes of this fee are announced: take one back first');
+}
+
 export function editRoutes({ edits }: { readonly edits: Edits }): Route[] {
   const document = async (): Promise<o.SettingsDocument> => ({
     api_version: API_VERSION,
@@ -35,18 +48,7 @@ export function editRoutes({ edits }: { readonly edits: Edits }): Route[] {
       changes: changes.map((one) => ({ value: one.value, from_slice: one.fromSlice, from_height: one.fromHeight })),
     })),
   });
-  const change = async (name: Editable, value: string | null, request: FastifyRequest): Promise<void> => {
-    let outcome: Awaited<ReturnType<Edits['change']>>;
-    try {
-      outcome = await edits.change(name, value, editorOf(request));
-    } catch (error) {
-      if (error instanceof EditRefusal) throw new ApiRefusal('bad_request', `${name} ${error.message}`);
-      throw error;
-    }
-    if (outcome.kind === 'no_height') throw new ApiRefusal('unavailable', NO_HEIGHT, NO_HEIGHT_RETRY_MILLIS);
-    if (outcome.kind === 'too_many')
-      throw new ApiRefusal('conflict', 'too many changes of this fee are announced: take one back first');
-  };
+  const change = (name: Editable, value: string | null, request: FastifyRequest) => edit(edits, name, value, request);
   return [
     operator({
       method: 'GET',

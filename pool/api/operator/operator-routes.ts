@@ -22,7 +22,7 @@ import type { ServiceName } from '../documents.ts';
 import { pageOf, readNumberCursor } from '../keyset.ts';
 import { CHART_HOURS, tierOfPool } from '../public/chart-view.ts';
 import { COSTS, FIELDS, paged, pageOfQuery, type Route } from '../route.ts';
-import { editorOf, editRoutes } from './edit-routes.ts';
+import { edit, editorOf, editRoutes } from './edit-routes.ts';
 import { acceptReward, heldRewards } from './held-rewards.ts';
 import * as o from './operator-documents.ts';
 import { operator } from './operator-route.ts';
@@ -50,8 +50,11 @@ const MAX_BAN_MINUTES = 365 * 24 * 60;
 
 export function operatorRoutes(dependencies: OperatorDependencies): Route[] {
   const { sql, shared, edits, now, chain, config, wallet, isAccountant, network, connections } = dependencies;
-  const note = (request: FastifyRequest, action: string, details: Record<string, unknown>) =>
-    sql`insert into operator_log (actor, action, details) values (${request.ip}, ${action}, ${sql.json(details as never)})`;
+  const note = (request: FastifyRequest, action: string, details: Record<string, unknown>) => {
+    const { host, token } = editorOf(request);
+    return sql`insert into operator_log (actor, action, details)
+      values (${host}, ${action}, ${sql.json({ ...details, token } as never)})`;
+  };
   const status = async (): Promise<o.OperatorStatus> => {
     const sheet = await balanceSheet(sql);
     const answer = await wallet.status();
@@ -175,7 +178,7 @@ export function operatorRoutes(dependencies: OperatorDependencies): Route[] {
       wallet,
       note,
       chain,
-      resumed: (request) => edits.change('pause_note', null, editorOf(request)),
+      pauseNote: (text, request) => edit(edits, 'pause_note', text, request),
     }),
     operator({
       method: 'GET',

@@ -3,9 +3,10 @@
  * checked with the wallet. Nothing here pays; the accountant does, and the wallet pays each payout number only once.
  */
 import type { FastifyRequest } from 'fastify';
-import { object, text } from '../../../protocol/api/schema.ts';
+import { object, optional, text } from '../../../protocol/api/schema.ts';
 import { API_VERSION, identifier } from '../../../protocol/api/values.ts';
 import type { Sql } from '../../database/connect.ts';
+import { MAX_WORDS } from '../../edits/editable.ts';
 import type { LedgerDate } from '../../payout/earlier-minimums.ts';
 import { markSubmitted, markVoid, type OpenPayout, openPayouts } from '../../payout/payout-states.ts';
 import { type PayoutWallet, samePayment } from '../../payout/payout-wallet.ts';
@@ -22,8 +23,8 @@ export type PayoutRoutesDependencies = {
   /** Writes what an operator did into the books. */
   readonly note: (request: FastifyRequest, action: string, details: Record<string, unknown>) => Promise<unknown>;
   readonly chain: () => LedgerDate | undefined;
-  /** Payouts resume: clears the notice about the pause. */
-  readonly resumed?: (request: FastifyRequest) => Promise<unknown>;
+  /** What everybody is told about the pause; null clears it. */
+  readonly pauseNote: (note: string | null, request: FastifyRequest) => Promise<void>;
 };
 
 const MOST_SHOWN = 200;
@@ -38,7 +39,7 @@ const ofPayout = object({
   id: text({ pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$', description: 'id of the payout' }),
 });
 
-export function payoutRoutes({ sql, wallet, note, chain, resumed }: PayoutRoutesDependencies): Route[] {
+export function payoutRoutes({ sql, wallet, note, chain, pauseNote }: PayoutRoutesDependencies): Route[] {
   const payoutFor = async ({ id }: { readonly id: string }, action: PayoutAction): Promise<OpenPayout> => {
     const payout = (await openPayouts(sql)).find((one) => one.id === id);
     if (payout === undefined) throw new ApiRefusal('not_found', 'there is no open payout of this id');
@@ -71,20 +72,33 @@ export function payoutRoutes({ sql, wallet, note, chain, resumed }: PayoutRoutes
       answer: o.queue,
       handle: async () => ({ api_version: API_VERSION, payouts: await openList(sql) }),
     }),
-    ...[true, false].map((isPaused) =>
-      operator({
-        method: 'POST',
-        path: isPaused ? '/pause' : '/resume',
-        summary: isPaused ? 'Nothing is paid; what is under way is still followed' : 'Lets payouts go on',
-        answer: o.pause,
-        handle: async (_input, { request }) => {
-          await note(request, isPaused ? 'payouts_pause' : 'payouts_resume', {});
-          await pausePayouts(sql, isPaused, chain());
-          if (!isPaused) await resumed?.(request);
-          return { api_version: API_VERSION, payouts_paused: isPaused };
-        },
+    operator({
+      method: 'POST',
+      path: '/pause',
+      summary: 'Nothing is paid; what is under way is still followed',
+      body: object({
+        note: optional(text({ maxLength: MAX_WORDS, description: 'the setting pause_note: shown to everybody' })),
       }),
-    ),
+      answer: o.pause,
+      handle: async ({ body }, { request }) => {
+        if (body.note !== undefined) await pauseNote(body.note, request);
+        await note(request, 'payouts_pause', {});
+        await pausePayouts(sql, true);
+        return { api_version: API_VERSION, payouts_paused: true };
+      },
+    }),
+    operator({
+      method: 'POST',
+      path: '/resume',
+      summary: 'Lets payouts go on, and takes the note about the pause away',
+      answer: o.pause,
+      handle: async (_input, { request }) => {
+        await note(request, 'payouts_resume', {});
+        await pausePayouts(sql, false, chain());
+        await pauseNote(null, request);
+        return { api_version: API_VERSION, payouts_paused: false };
+      },
+    }),
     operator({
       method: 'POST',
       path: '/pay-now',
