@@ -66,7 +66,7 @@ const LEFT_OUT = { quick: [SLOW, LONG], full: [DEEP], deep: [] }[level] ?? [];
 export default defineConfig({
   test: {
     globalSetup: ['test/builds.ts', 'test/shared-databases.ts'],
-    setupFiles: ['test/processor-time.ts', 'test/client-faults.ts', 'test/watch/polls.ts'],
+    setupFiles: ['test/every-file.ts'],
     pool: 'forks',
     // Twice as many as the smallest machine has cores: slow files wait for cuts, time-outs and other processes half of their time. Quick ones wait for nothing, and each worker loads all modules once.
     maxWorkers: level === 'quick' ? 3 : 4,
@@ -86,8 +86,7 @@ export default defineConfig({
           include: [ALL],
           exclude: [...LEFT_OUT, ...ALONE],
           isolate: false,
-          setupFiles: ['test/left-behind.ts'],
-          // test/pool/ready-cluster.ts
+          // test/every-file.ts, test/pool/ready-cluster.ts
           env: { SVC_TEST_WORKER: 'shared' },
           experimental: { viteModuleRunner: false, nodeLoader: false },
         },

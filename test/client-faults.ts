@@ -2,8 +2,9 @@
 import { afterAll, expect } from 'vitest';
 import { clientFaults } from '../runtime/clients/client-fault.ts';
 
-afterAll(() => {
-  const { last } = clientFaults;
-  const reason = last instanceof Error ? last.stack : String(last);
-  expect(clientFaults.take(), `clients were ended by a defect (runtime/clients/client-fault.ts): ${reason}`).toBe(0);
-});
+export const expectNoClientFaults = (): void =>
+  afterAll(() => {
+    const { last } = clientFaults;
+    const reason = last instanceof Error ? last.stack : String(last);
+    expect(clientFaults.take(), `clients were ended by a defect (runtime/clients/client-fault.ts): ${reason}`).toBe(0);
+  });

@@ -13,8 +13,11 @@ const TIMERS = 300;
 const left = (kind: string): number => process.getActiveResourcesInfo().filter((each) => each === kind).length;
 const isBusy = (): boolean => left('Immediate') > 0;
 
-afterAll(async () => {
-  for (let turn = 0; turn < TURNS && (isBusy() || left('Timeout') > TIMERS); turn++) await sleep(1);
-  expect(isBusy(), 'this file has ended, and something of it still works in every turn of the event loop').toBe(false);
-  expect(left('Timeout'), 'timers that run on after this file has ended').toBeLessThanOrEqual(TIMERS);
-});
+export const expectNothingLeft = (): void =>
+  afterAll(async () => {
+    for (let turn = 0; turn < TURNS && (isBusy() || left('Timeout') > TIMERS); turn++) await sleep(1);
+    expect(isBusy(), 'this file has ended, and something of it still works in every turn of the event loop').toBe(
+      false,
+    );
+    expect(left('Timeout'), 'timers that run on after this file has ended').toBeLessThanOrEqual(TIMERS);
+  });

@@ -19,7 +19,8 @@ function processorSeconds(): number {
   return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0) / TICKS;
 }
 
-if (report !== undefined && existsSync(STAT)) {
+export function countProcessorTime(): void {
+  if (report === undefined || !existsSync(STAT)) return;
   const begun = processorSeconds();
   // Set up before any file's own hooks, so it runs after them, when its programs have ended.
   afterAll(() => {

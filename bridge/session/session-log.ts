@@ -14,6 +14,7 @@ import type { Bytes } from '../../protocol/bytes.ts';
 import { machineStart } from '../../runtime/files/directory-lock.ts';
 import { makeDirectory } from '../../runtime/files/make-directory.ts';
 import { PRIVATE_MODE } from '../../runtime/files/private-file.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import type { KeptTemplate } from '../nodes/template-store.ts';
 import type { ShareSink } from '../shares/sink.ts';
 import type { JudgedShare, Publication } from '../threads/hub.ts';
@@ -44,7 +45,7 @@ export type SessionLogOptions = {
 
 export type SessionLogDependencies = {
   readonly now: () => number;
-  readonly log: { warn(message: string, fields?: Readonly<Record<string, unknown>>): void };
+  readonly log: Pick<Logger, 'info' | 'warn'>;
   /** Names the start of the machine; empty where the system tells none, and then nothing is read. */
   readonly machine?: string;
   /** Absent where nothing but this log tells. */
@@ -222,6 +223,8 @@ export class SessionLog {
         if (batch.some(({ bytes }) => bytes === NOTHING)) throw new Error('the disk is too slow');
         await this.#write(Buffer.concat(batch.map(({ bytes }) => bytes)));
         if (this.#hangs) throw new Error('the disk hung');
+        if (this.#failedUntil > 0) this.#dependencies.log.info('sessions are kept for a restart again');
+        this.#failedUntil = 0;
       } catch (error) {
         await this.#fail(error);
       } finally {

@@ -71,7 +71,8 @@ const SUSPICIONS: Readonly<Record<PublicReport['suspicions'][number]['name'], st
 
 const VERDICTS: Readonly<Record<PublicReport['verdict'], (report: PublicReport) => string>> = {
   holds: () => 'Verdict: no difference was found.',
-  unchecked: () => 'Verdict: nothing was found to be wrong, and not everything could be checked (exit code 3).',
+  unchecked: () =>
+    'Verdict: nothing was found to be wrong, and not everything could be checked (exit code 3). What is only late can be checked later: audit again.',
   suspicious: () =>
     'Verdict: suspicious. Nothing was found to be wrong, and it lasts longer than it should (exit code 4). Ask the operator.',
   false: ({ differences }) => `Verdict: what the pool publishes does not hold: ${many(differences, 'difference')}.`,

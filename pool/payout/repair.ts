@@ -40,7 +40,7 @@ type Findings = Comparison & {
   readonly unreached: readonly ChainPayment[];
   /** Those of which it is not known whom they pay. */
   readonly unread: readonly ChainPayment[];
-  /** Those that carry none: to miners only, and others. */
+  /** Those that carry none: to miners, and others. */
   readonly toMiners: readonly ChainPayment[];
   readonly toOthers: readonly ChainPayment[];
 };
@@ -139,7 +139,10 @@ async function find(
   const addresses = unknown.flatMap(({ recipients }) => recipients.map(({ address }) => address));
   const rows = await sql<{ address: string }[]>`select address from accounts where address = any(${addresses}::text[])`;
   const miners = new Set(rows.map(({ address }) => address));
-  const isToMiners = ({ recipients }: ChainPayment) => recipients.every(({ address }) => miners.has(address));
+  // One that carries the head of another history is a payout too, if it pays a miner of this pool: that history was lost.
+  const isToMiners = ({ recipients, payloadText }: ChainPayment) =>
+    recipients.every(({ address }) => miners.has(address)) ||
+    (readCommitmentText(payloadText ?? '') !== undefined && recipients.some(({ address }) => miners.has(address)));
   return {
     ...compared,
     numbered: lostByNumber(carried, last, series),

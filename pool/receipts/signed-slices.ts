@@ -6,6 +6,7 @@
  */
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
 import { booksText, type SignedBooks } from '../../protocol/books/receipt.ts';
 import { writeDurably } from '../../runtime/files/durable-file.ts';
 import { PRIVATE_MODE, readPrivateFile } from '../../runtime/files/private-file.ts';
@@ -18,9 +19,24 @@ const KEPT_SLICES = 1_024;
 /** Slices before the newest that are looked at again: their records are told late. */
 const LATE_SLICES = 64;
 
-const LINE = /^((?:pplns|solo) \d{1,10}) ([0-9a-f]{32})$/;
+const LINE = /^(?:pplns|solo) \d{1,10} [0-9a-f]{32}$/;
+const NAME_DIGITS = 32;
 
-const nameOf = (books: SignedBooks): string => createHash('sha256').update(booksText(books)).digest('hex').slice(0, 32);
+const checkOf = (lines: string): string => crc32(lines).toString(16).padStart(8, '0');
+
+/** Undefined if the lines are not those that were written: a flipped digit would let another record of a slice be signed. */
+function linesIn(text: string): readonly string[] | undefined {
+  const [check = '', ...rest] = text.split('\n');
+  // A file of before has no checksum.
+  const isUnchecked = LINE.test(check);
+  const lines = isUnchecked ? text : rest.join('\n');
+  if (!isUnchecked && check !== checkOf(lines)) return undefined;
+  const found = lines.split('\n').slice(0, -1);
+  return found.every((line) => LINE.test(line)) ? found : undefined;
+}
+
+const nameOf = (books: SignedBooks): string =>
+  createHash('sha256').update(booksText(books)).digest('hex').slice(0, NAME_DIGITS);
 
 const partsOf = (key: string): { service: number; slice: number } => {
   const [service, slice] = key.split(' ');
@@ -45,14 +61,11 @@ export class SignedSlices {
     const found = readPrivateFile(path);
     if (found.kind === 'missing') return new SignedSlices(path, new Map());
     if (found.kind !== 'text') throw new Error(found.reason);
-    const known = new Map<string, string>();
-    for (const line of found.text.split('\n').slice(0, -1)) {
-      const match = LINE.exec(line);
-      if (match === null)
-        throw new Error(`${path} is damaged: it is not known which slices were signed, so no receipts are made`);
-      known.set(match[1] as string, match[2] as string);
-    }
-    return new SignedSlices(path, known);
+    const lines = linesIn(found.text);
+    if (lines === undefined)
+      throw new Error(`${path} is damaged: it is not known which slices were signed, so no receipts are made`);
+    const known = lines.map((line): [string, string] => [line.slice(0, -NAME_DIGITS - 1), line.slice(-NAME_DIGITS)]);
+    return new SignedSlices(path, new Map(known));
   }
 
   /** Tells the other front ends what this one has signed, or knows of others, and forgets what nobody signs any more. */
@@ -80,7 +93,8 @@ export class SignedSlices {
   /** The oldest by the time when they came are dropped: a chain that begins anew has lower numbers. */
   async #add(fresh: readonly (readonly [key: string, name: string])[]): Promise<void> {
     const next = [...this.#known, ...fresh].slice(-KEPT_SLICES * SERVICES.length);
-    await writeDurably(this.#path, next.map(([key, name]) => `${key} ${name}\n`).join(''), PRIVATE_MODE);
+    const lines = next.map(([key, name]) => `${key} ${name}\n`).join('');
+    await writeDurably(this.#path, `${checkOf(lines)}\n${lines}`, PRIVATE_MODE);
     this.#known.clear();
     for (const [key, name] of next) this.#known.set(key, name);
   }

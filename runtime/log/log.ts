@@ -123,7 +123,9 @@ export function createLogger(module: string, options: LogOptions, dependencies: 
     const time = new Date(atMillis).toISOString();
     if (options.format === 'json')
       return `${visible(JSON.stringify({ time, level, module, message, ...(plain(fields) as object) }))}\n`;
-    const pairs = Object.entries(fields).map(([key, value]) => ` ${key}=${shownField(value)}`);
+    // What there is not is left out, as JSON does.
+    const there = Object.entries(fields).filter(([, value]) => value !== undefined);
+    const pairs = there.map(([key, value]) => ` ${key}=${shownField(value)}`);
     return `${time} ${level.toUpperCase().padEnd(5)} ${module}: ${message}${pairs.join('')}\n`;
   };
   const at = (level: LogLevel) => {

@@ -50,6 +50,41 @@ test('sixty peers whose answers stop before their end hold no more than all may 
   await turn();
 });
 
+test('a peer is not blamed where this node gives up its answer with the piece that came last', async () => {
+  let now = 0;
+  const streams: FedStream[] = [];
+  const connection = {
+    status: 'open',
+    remotePeer: 'slow',
+    newStream: async () => {
+      const stream = new FedStream('slow');
+      streams.push(stream);
+      return stream;
+    },
+  } as unknown as Connection;
+  const queue = new QuestionQueue(
+    () => connection,
+    () => now,
+  );
+  const codes: (string | undefined)[] = [];
+  for (let i = 0; i < 23; i++)
+    queue
+      .ask(`peer ${i}`, 'sync', new Uint8Array(1))
+      .catch((error: { readonly code?: string }) => void codes.push(error.code));
+  await turn();
+  for (const stream of streams) {
+    stream.brings(FOUR_MEBIBYTES, 2.75 * MEBIBYTE);
+    await turn();
+    now += 1_000;
+  }
+  // Together with this there is more than may be, and nobody has waited longer.
+  streams[0]?.brings(new Uint8Array(1), MEBIBYTE);
+  await turn();
+  expect(codes).toEqual(['not_asked']);
+  for (const stream of streams) stream.abort(new Error('over'));
+  await turn();
+});
+
 test('a peer whose answers take sixteen seconds is heard beside sixty that fill all the room again and again', () => {
   let now = 0;
   const incoming = new AnswersUnderWay(INCOMING_BYTES, () => now);
@@ -79,4 +114,55 @@ test('a peer whose answers take sixteen seconds is heard beside sixty that fill 
     incoming.over(answer, isHere);
   }
   expect(tries).toBeLessThanOrEqual(3);
+});
+
+/**
+ * Whether an answer of four mebibytes that takes a second comes beside others that have stood still for ten, and come again
+ * where they are given up. `mebibytes`: what each of them holds. `hasStalled`: another answer of its peer, an hour ago.
+ */
+function isHeard(mebibytes: readonly number[], hasStalled = false): boolean {
+  let now = 0;
+  const incoming = new AnswersUnderWay(INCOMING_BYTES, () => now);
+  if (hasStalled) {
+    const stalled = incoming.begin('honest', () => undefined);
+    incoming.took(stalled, 4 * MEBIBYTE);
+    now += 20_000;
+    incoming.over(stalled, false);
+    now += 3_600_000;
+  }
+  const again: (() => void)[] = [];
+  const stands = (name: string, bytes: number) => {
+    const answer = incoming.begin(name, () => again.push(() => stands(`${name}'`, bytes)));
+    incoming.took(answer, bytes);
+  };
+  for (const [i, size] of mebibytes.entries()) stands(`liar ${i}`, size * MEBIBYTE);
+  now += 10_000;
+  let isGivenUp = false;
+  const answer = incoming.begin('honest', () => {
+    isGivenUp = true;
+  });
+  for (let piece = 0; piece < 16 && !isGivenUp; piece++) {
+    incoming.took(answer, MEBIBYTE / 4);
+    now += 1_000 / 16;
+    for (const come of again.splice(0)) come();
+  }
+  return !isGivenUp;
+}
+
+const each = (count: number, sizeOf: (i: number) => number) => Array.from({ length: count }, (_, i) => sizeOf(i));
+
+test('an answer that takes a second comes beside many that stand still, however much each of them holds', () => {
+  for (const size of [0.5, 0.9, 1.5, 2, 3, 3.9])
+    expect([size, isHeard(each(Math.floor(64 / size), () => size))]).toEqual([size, true]);
+  expect(isHeard(each(42, (i) => 1.7 - i / 100))).toBe(true);
+  expect(isHeard(each(60, (i) => (i % 4 === 0 ? 3.9 : 0.1)))).toBe(true);
+});
+
+test('a peer whose answer stood still once is heard as others are an hour later', () => {
+  expect(
+    isHeard(
+      each(21, () => 3),
+      true,
+    ),
+  ).toBe(true);
 });

@@ -20,8 +20,8 @@ import { targetOfWork, targetToBytes } from '../../protocol/ledger/target.ts';
 import { CODE } from '../../protocol/stratum/errors.ts';
 import { jobOfFarm } from '../../protocol/stratum/farm.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';
+import { createLogger, readLevelFilter } from '../../runtime/log/log.ts';
 import { waiting } from '../pool/waiting-session.ts';
-import { quietLog } from '../quiet-log.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { until } from '../until.ts';
 import { type Bed, BRIDGE, EASY, startBed } from './bed.ts';
@@ -369,12 +369,15 @@ async function logBed({ maxBytes, sessions = 100 }: { maxBytes?: number; session
   const directory = temporaryDirectory();
   const clock = { now: 1_800_000_000_000 };
   const limits = { ...EASY, resumeSessions: sessions };
+  const lines: string[] = [];
+  const sink = { write: (line: string) => void lines.push(line), flush: () => undefined, close: () => undefined };
+  const log = createLogger('bridge', { filter: readLevelFilter('info'), format: 'text' }, { sink, now: () => 0 });
   const openLog = (machine = 'ab') =>
     SessionLog.open(
       { directory, bootId: new Uint8Array(8).fill(3), limits, ...(maxBytes === undefined ? {} : { maxBytes }) },
-      { now: () => clock.now, log: quietLog, machine },
+      { now: () => clock.now, log, machine },
     );
-  return { directory, clock, openLog };
+  return { directory, clock, openLog, lines };
 }
 const idOf = (number: number): string => number.toString(16).padStart(32, '0');
 const recordOf = (number: number) => waiting(idOf(number));
@@ -432,7 +435,7 @@ test('the log is bounded: in sessions, in bytes, and in time', async () => {
 });
 
 test('of a log with a gap nothing is left: where a write failed, shares would count twice', async () => {
-  const { directory, clock, openLog } = await logBed();
+  const { directory, clock, openLog, lines } = await logBed();
   const log = await openLog();
   log.ended(recordOf(1), 'here');
   await log.shares([]);
@@ -442,4 +445,10 @@ test('of a log with a gap nothing is left: where a write failed, shares would co
   writeFileSync(taken, 'a file of this name', { flag: 'wx' });
   await log.shares([]);
   expect(filesOf(directory)).toEqual([taken]);
+  // The log of it goes on a minute later, and says so once.
+  clock.now += 61 * SECOND;
+  for (let i = 0; i < 2; i++) await log.shares([]);
+  expect(filesOf(directory)).toHaveLength(2);
+  const told = lines.map((line) => /sessions (cannot be|are) kept for a restart( again)?/.exec(line)?.[0]);
+  expect(told).toEqual(['sessions cannot be kept for a restart', 'sessions are kept for a restart again']);
 });

@@ -51,6 +51,12 @@ export async function open(url: string, options: BrowserContextOptions = {}): Pr
   return { page, context, complaints };
 }
 
+/** The timers of its pages, from the next page on, are those of a clock that `passTime` puts on; else it goes as on the wall. */
+export const withClock = ({ context }: Tab): Promise<void> => context.clock.install();
+
+/** What the page would do by itself in this time, it does at once: it reads a list again, or takes news away. */
+export const passTime = ({ page }: Pick<Tab, 'page'>, millis: number): Promise<void> => page.clock.fastForward(millis);
+
 /**
  * What a page shows comes when it comes, so tests look until it does. This is for what must be so already, because it never changed or never may be there: a test
  * that looked again would miss it. A guard refuses any other single look (test/guards/waits.test.ts).

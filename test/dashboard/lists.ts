@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { count, shortId } from '../../dashboard/format.ts';
 import type { MinersDocument, PaymentsDocument, PoolBlock } from '../../pool/api/documents.ts';
 import { count as times } from '../level.ts';
-import { atOnce, open, seriousFaults } from './browser.ts';
+import { atOnce, open, passTime, seriousFaults, withClock } from './browser.ts';
 import { address, answers, block, CONNECT, chainAnswers, MARKUP, POOL, rates } from './made-up-pool.ts';
 import { servePage } from './served-page.ts';
 
@@ -110,7 +110,10 @@ test('by keyboard: the skip link stays on the page, and a row that moves keeps t
     },
     { type: 'pool', data: POOL },
   );
-  const { page } = await open(`${url}#/payments`);
+  const tab = await open('about:blank');
+  const { page } = tab;
+  await withClock(tab);
+  await page.goto(`${url}#/payments`);
   await page.locator('tbody tr').first().waitFor();
   await page.locator('button.skip').focus();
   await page.keyboard.press('Enter');
@@ -130,6 +133,7 @@ test('by keyboard: the skip link stays on the page, and a row that moves keeps t
     .focus();
   // The list is read again every ten seconds.
   isReversed = true;
+  await passTime(tab, 10_000);
   await expect.poll(names).toEqual([2, 1, 0].map(address));
   await expect.poll(() => page.evaluate(() => document.activeElement?.getAttribute('title'))).toBe(address(2));
 });
@@ -200,6 +204,9 @@ test('a miner that asks for it is notified of a payment', async () => {
   expect(complaints.filter((line) => !/503/.test(line))).toEqual([]);
 });
 
+/** For how long news of a block is shown. */
+const NEWS_MILLIS = 6_000;
+
 test('a block is celebrated once, quietly, and without motion where that is wished', async () => {
   const found: PoolBlock = { ...block(1), state: 'found', reward: null, credited: false, found_millis: Date.now() };
   const url = await servePage(answers(3), { type: 'block', data: found });
@@ -207,7 +214,9 @@ test('a block is celebrated once, quietly, and without motion where that is wish
     ['no-preference', 'block'],
     ['reduce', 'none'],
   ] as const) {
-    const { page, context, complaints } = await open('about:blank', { reducedMotion });
+    const tab = await open('about:blank', { reducedMotion });
+    const { page, context, complaints } = tab;
+    await withClock(tab);
     // The effect lasts some seconds, which a slow test could miss: the page itself notes each one.
     await context.addInitScript(() => {
       const seen = new Map<Element, string>();
@@ -226,6 +235,7 @@ test('a block is celebrated once, quietly, and without motion where that is wish
     await expect.poll(() => words.textContent()).toBe('Block found with 100 % effort');
     // In the head of the page, where it covers nothing.
     expect(await atOnce(words.evaluate((one) => one.closest('header') !== null))).toBe(true);
+    await passTime(tab, NEWS_MILLIS);
     await page.locator('[data-block].hidden-text').waitFor({ state: 'attached' });
     // The same block comes again and again, as its state changes.
     const before = frames;
@@ -241,11 +251,9 @@ test('news of a block is read whole in the longest languages, and nothing moves 
       // Of an unlucky block: its effort is long.
       const data = { ...block(1), state: 'found', reward: null, credited: false, found_millis: Date.now(), effort: 12 };
       const url = await servePage(answers(3), { type: 'block', data: data as PoolBlock });
-      const { page, context } = await open('about:blank', {
-        locale,
-        viewport: { width, height: 800 },
-        reducedMotion: 'reduce',
-      });
+      const tab = await open('about:blank', { locale, viewport: { width, height: 800 }, reducedMotion: 'reduce' });
+      const { page, context } = tab;
+      await withClock(tab);
       await context.addInitScript(() => {
         const seen: { cut?: number; height?: number } = {};
         Object.assign(globalThis, { seen });
@@ -257,6 +265,8 @@ test('news of a block is read whole in the longest languages, and nothing moves 
         }).observe(document, { subtree: true, childList: true });
       });
       await page.goto(url);
+      await page.locator('[data-block]').waitFor({ state: 'attached' });
+      await passTime(tab, NEWS_MILLIS);
       await page.locator('[data-block].hidden-text').waitFor({ state: 'attached' });
       const seen = await atOnce(
         page.evaluate(() => ({

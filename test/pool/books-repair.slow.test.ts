@@ -459,3 +459,24 @@ test('two people who repair at the same time book a difference once', async () =
   await Promise.all([again(), again()]);
   expect(await accountsOf(before.sql)).toEqual([{ balance: 5000n, in_flight: 0n, paid: 4000n, advance: 0n }]);
 });
+
+test('a payout of a history that was lost with the journals is one all the same, also where the books do not know all of its miners', async () => {
+  const { sql, loop } = await setUp([9000n]);
+  await loop.round('follow');
+  await headOfSlice(sql, 3);
+  const lost = commitmentText({ number: 1, slice: 3, head: 'ab'.repeat(48) });
+  const recipients = [
+    { address: address(0), amount: 4000n },
+    { address: address(6), amount: 700n },
+  ];
+  const strange = onChain('of another pool', [{ address: address(7), amount: 5n }], lost);
+  const after = restored([strange, onChain('payout', recipients, lost)]);
+  const repaired = await repairPayouts({ apply: true, advance: true }, { sql, wallet: after.wallet, series });
+  expect(repaired).toMatchObject({ agree: true });
+  const rows = await sql<{ number: bigint; state: string }[]>`select number, state from payouts`;
+  expect(rows).toEqual([{ number: null, state: 'finalized' }]);
+  expect(await accountsOf(sql)).toEqual([
+    { balance: 5000n, in_flight: 0n, paid: 4000n, advance: 0n },
+    { balance: -700n, in_flight: 0n, paid: 700n, advance: 700n },
+  ]);
+});

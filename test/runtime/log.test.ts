@@ -57,6 +57,17 @@ test('JSON lines hold the same, one object a line', () => {
   expect(parsed.long.length).toBeLessThan(5000);
 });
 
+test('a field that is not there is left out, as text and as JSON', () => {
+  for (const [format, end] of [
+    ['text', 'node: a b=null\n'],
+    ['json', '"message":"a","b":null}\n'],
+  ] as const) {
+    const { log, lines } = capture('info', format);
+    log.info('a', { error: undefined, b: null });
+    expect(lines).toEqual([expect.stringContaining(end)]);
+  }
+});
+
 test('the log file rotates and keeps what it was told to keep', () => {
   const directory = temporaryDirectory();
   const path = join(directory, 'logs', 'x.log');

@@ -7,7 +7,8 @@ const FOREVER_MILLIS = 2 ** 31 - 1;
 const WATCHED = Symbol.for('svc.test.watched');
 const marked = expect as { [WATCHED]?: boolean };
 
-if (marked[WATCHED] === undefined) {
+export function watchPolls(): void {
+  if (marked[WATCHED] !== undefined) return;
   marked[WATCHED] = true;
   const { poll } = expect;
   expect.poll = (look, options) => poll(watch.polled(look), { ...options, timeout: FOREVER_MILLIS });

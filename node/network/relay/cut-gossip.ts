@@ -38,19 +38,15 @@ export class CutGossip {
   readonly #waiting = new Set<{
     readonly peer: PeerName;
     readonly height: number;
-    readonly data: Bytes;
     settle(): void;
   }>();
 
   constructor(dependencies: CutGossipDependencies) {
     this.#with = dependencies;
     this.#unsubscribe = dependencies.node.on('cut', ({ header, headerBytes, registered }) => {
-      const waiting = [...this.#waiting];
-      for (const announced of waiting) if (announced.height <= header.height) announced.settle();
-      const content = concat(headerBytes, ...registered.map(({ id }) => id));
-      // One that came as an announcement is relayed as such.
-      if (waiting.some(({ data }) => equalBytes(data, content)) || !dependencies.isSynced()) return;
-      dependencies.publish('cuts', content);
+      for (const announced of [...this.#waiting]) if (announced.height <= header.height) announced.settle();
+      // Also where it came as an announcement, of which nobody may wait for the verdict any more. It is sent once.
+      if (dependencies.isSynced()) dependencies.publish('cuts', concat(headerBytes, ...registered.map(({ id }) => id)));
     });
   }
 
@@ -73,7 +69,7 @@ export class CutGossip {
     if (height > head + NEAR_CUTS) return 'ignore';
     const own = [...this.#waiting].filter((announced) => announced.peer === peer);
     if (own.length >= PER_PEER) return 'undelivered';
-    await this.#arrival(peer, height, data);
+    await this.#arrival(peer, height);
     return height <= this.#with.node.chain.head().height ? this.#compare(peer, height, data) : 'ignore';
   }
 
@@ -97,12 +93,11 @@ export class CutGossip {
     return height + OLD_CUTS >= chain.head().height ? 'accept' : 'ignore';
   }
 
-  #arrival(peer: PeerName, height: number, data: Bytes): Promise<void> {
+  #arrival(peer: PeerName, height: number): Promise<void> {
     return new Promise((resolve) => {
       const announced = {
         peer,
         height,
-        data,
         settle: () => {
           clearTimeout(timer);
           this.#waiting.delete(announced);

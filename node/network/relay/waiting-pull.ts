@@ -6,7 +6,7 @@
 import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
 import { ProtocolError } from '../../../protocol/errors.ts';
 import { transactionIdOfWire } from '../../../protocol/transactions/transaction.ts';
-import type { FullNode } from '../../full-node.ts';
+import type { ConsensusNode } from '../../node.ts';
 import { blame, type PeerAsking, PeerFault } from '../peers/peer-fault.ts';
 import type { PeerInfo, PeerName } from '../thread/host-types.ts';
 import { fetchBlock } from './block-relay.ts';
@@ -24,7 +24,7 @@ const PULL_MILLIS = 30_000;
 const MAX_MISSED = 8;
 
 export type WaitingPullDependencies = {
-  readonly node: Pick<FullNode, 'chain' | 'mempool' | 'submitTransaction' | 'submitBlock'>;
+  readonly node: Pick<ConsensusNode, 'chain' | 'mempool' | 'submitTransaction' | 'submitBlock' | 'ledger'>;
   readonly network: PeerAsking;
   /** What is read and checked counts together with what peers announce. */
   readonly relay: Pick<TransactionRelay, 'mayRead' | 'allowed'>;

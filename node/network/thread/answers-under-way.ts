@@ -1,7 +1,7 @@
 /**
  * Answers on their way, of all peers together: each may have four mebibytes, and take twenty seconds to come, or to be
- * read. Where their bytes are too many, one is given up: of those with at least their part of the bytes the one whose peer
- * had most answers that led to nothing, and of these the one that held most for the longest time. So those that drip give
+ * read. Where their bytes are too many, one is given up: of those with at least half of their part of the bytes the one whose
+ * peer had most answers that led to nothing, and of these the one that held most for the longest time. So those that drip give
  * way to others, and then to everybody for a while; who was never given up keeps its answer before them, however slow it is.
  */
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
@@ -79,11 +79,13 @@ export class AnswersUnderWay {
     return answer.held;
   }
 
+  /** Those with half of their part or more have half of all bytes together: an honest one is never alone among them. */
   #dearest(): UnderWay {
-    const part = this.#bytes / this.#under.size;
+    const least = this.#bytes / this.#under.size / 2;
     const ranked = [...this.#under]
-      .filter(({ bytes }) => bytes >= part)
-      .map((answer) => ({ answer, times: this.#timesInVain(answer.peer), held: this.#heldBy(answer) }));
+      .filter(({ bytes }) => bytes >= least)
+      // The rest of a time would be more than nothing for ever.
+      .map((answer) => ({ answer, times: Math.round(this.#timesInVain(answer.peer)), held: this.#heldBy(answer) }));
     const { answer } = ranked.reduce((most, one) =>
       one.times > most.times || (one.times === most.times && one.held > most.held) ? one : most,
     );

@@ -25,10 +25,12 @@ export async function ask(
 ): Promise<Uint8Array> {
   const signal = AbortSignal.timeout(millis);
   const stream = await connection.newStream(protocol, { signal });
-  // Not while a piece of it is being handed out.
-  const answer = incoming?.begin(connection.remotePeer.toString(), (reason) =>
-    queueMicrotask(() => stream.abort(reason)),
-  );
+  let givenUp: Error | undefined;
+  const answer = incoming?.begin(connection.remotePeer.toString(), (reason) => {
+    givenUp = reason;
+    // Not while a piece of it is being handed out.
+    queueMicrotask(() => stream.abort(reason));
+  });
   try {
     if (answer !== undefined) stream.addEventListener('message', ({ data }) => incoming?.took(answer, data.byteLength));
     const frames = framed(stream, bytes);
@@ -36,6 +38,9 @@ export async function ask(
     const here = (await frames.read({ signal })).subarray();
     if (answer !== undefined) incoming?.over(answer, true);
     return here;
+  } catch (error) {
+    // Where a piece has just come, the library says that the peer ended it.
+    throw givenUp ?? error;
   } finally {
     if (answer !== undefined) incoming?.over(answer, false);
     // Nothing more is sent on it, and a peer that keeps it open must not occupy a slot here.
