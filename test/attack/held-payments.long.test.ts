@@ -8,7 +8,7 @@ import { decodeTransaction, encodeTransaction, transactionIdOfWire } from '../..
 import { wireOf } from '../network/relay-host.ts';
 
 const MEBIBYTE = 1_024 * 1_024;
-const STRANGERS = 30;
+const STRANGERS = 15;
 /** In one answer, of those that a peer may have two on their way. */
 const PAYMENTS = 95;
 
@@ -27,7 +27,7 @@ function payments(): () => Uint8Array {
   };
 }
 
-test('of thirty peers that bring eight mebibytes each no more waits than is allowed together', async () => {
+test('of fifteen peers that bring eight mebibytes each no more waits than is allowed together', async () => {
   const next = payments();
   const byId = new Map<string, Uint8Array>();
   let taken = 0;
@@ -67,7 +67,7 @@ test('of thirty peers that bring eight mebibytes each no more waits than is allo
   };
   for (let i = 0; i < STRANGERS; i++) for (let batch = 0; batch < 2; batch++) void announce(`stranger ${i}`, PAYMENTS);
   await vi.advanceTimersByTimeAsync(1_000);
-  expect(given).toBeGreaterThan(200 * MEBIBYTE);
+  expect(given).toBeGreaterThan(110 * MEBIBYTE);
   // What is neither checked nor given up waits here.
   expect(given - settled).toBeLessThanOrEqual(80 * MEBIBYTE);
   let isHere = false;
