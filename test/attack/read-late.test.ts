@@ -113,7 +113,8 @@ test('one that reads slowly is not given up for addresses that ask again and aga
 });
 
 test('who lost its connection while it read hears that the node is busy, and not nothing, for which it would blame it', async () => {
-  const desk = new AnswerDesk({ serve: async () => ANSWER, fault: () => undefined, steady: () => 0 });
+  let now = 0;
+  const desk = new AnswerDesk({ serve: async () => ANSWER, fault: () => undefined, steady: () => now });
   const streams: FedStream[] = [];
   const asks = async (peer: string) => {
     const stream = new FedStream(peer, false);
@@ -121,9 +122,11 @@ test('who lost its connection while it read hears that the node is busy, and not
     void desk.answer(peer, peer, 'sync', stream);
     stream.brings(QUESTION);
     for (let i = 0; i < 8; i++) await turn();
+    now += 10;
     return stream;
   };
   (await asks('honest')).abort(new Error('the connection ended'));
+  await turn();
   for (let i = 0; i < 32; i++) await asks(`liar ${i}`);
   // No more than the frame of an empty answer.
   const { status, sent } = await asks('honest');
