@@ -14,6 +14,7 @@ import { nativeHex } from '../../runtime/native/native-hex.ts';
 import { byteaTexts, type Transaction } from '../database/connect.ts';
 import { copyIn } from '../database/copy-in.ts';
 import { takeTurn } from '../database/row-turns.ts';
+import { type Doubled, fillHoles, type TakenRun } from '../journal/filled-holes.ts';
 import type { JournalEntry } from '../journal/journal.ts';
 import {
   type BlockRecord,
@@ -121,6 +122,7 @@ export class Intake {
     await this.#addBlocks(transaction, fresh);
     await setAside(transaction, unread);
     await this.#advancePositions(transaction, last, doubled);
+    if (doubled.length > 0) await fillHoles(transaction, doubled.flatMap(doubledOf), runsOf(fresh));
     const taken = fresh.length + unread.length;
     return { taken, repeated, shares: shares.length, lost, doubled: doubled.length, unread: unread.length };
   }
@@ -337,6 +339,21 @@ export class Intake {
 
 const identityColumns = ({ identity }: ShareRecord): string =>
   identity === null ? '\\N\t\\N' : `\\\\x${nativeHex(identity.bytes)}\t${identity.anchorHeight}`;
+
+const doubledOf = ({ bootId, sequence, record }: Taken): Doubled[] =>
+  record.kind === 'share' && record.identity !== null ? [{ bootId, sequence, identity: record.identity }] : [];
+
+/** Entries that follow each other. */
+function runsOf(entries: readonly Taken[]): TakenRun[] {
+  const runs: TakenRun[] = [];
+  for (const { bootId, sequence } of entries) {
+    const last = runs.at(-1);
+    if (last?.bootId === bootId && last.through === sequence - 1)
+      runs[runs.length - 1] = { ...last, through: sequence };
+    else runs.push({ bootId, from: sequence, through: sequence });
+  }
+  return runs;
+}
 
 type OpenSlices = ReadonlyMap<number, { readonly number: number }>;
 const openNumber = (open: OpenSlices, service: number): number => (open.get(service) as { number: number }).number;

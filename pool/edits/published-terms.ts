@@ -8,7 +8,7 @@ import { crc32 } from 'node:zlib';
 import { writeDurably } from '../../runtime/files/durable-file.ts';
 import { readSmallFile } from '../../runtime/files/small-file.ts';
 import type { Logger } from '../../runtime/log/log.ts';
-import { noteResumed } from '../api/operator/payout-pause.ts';
+import { noteResumed, payoutsResumed } from '../api/operator/payout-pause.ts';
 import type { Transaction } from '../database/connect.ts';
 import { SERVICES } from '../journal/journal-record.ts';
 import { endMillis, type LedgerDate, noteEarlier } from '../payout/earlier-minimums.ts';
@@ -42,6 +42,8 @@ export class PublishedTerms {
   readonly #chain: () => LedgerDate | undefined;
   /** What is on the disk. */
   #known: Terms | undefined;
+  /** Noted for a fall of the database, perhaps by a transaction that came to nothing. */
+  #fellMillis: number | undefined;
   #turn: Promise<void> = Promise.resolve();
 
   constructor(
@@ -77,9 +79,8 @@ export class PublishedTerms {
     const known = this.#known;
     const terms = await readTerms(transaction);
     if (this.#lost(known, terms) === undefined) {
-      // Thresholds of miners and pauses of since that copy are gone, and with them why accounts were not paid.
-      if (known?.chain === terms.chain && terms.slice < known.slice) await noteResumed(transaction, this.#chain());
-      await this.#keep(terms);
+      const isFall = known?.chain === terms.chain && terms.slice < known.slice;
+      await this.#keep(isFall && !(await this.#isFallNoted(transaction)) ? { ...terms, slice: known.slice } : terms);
       return 'noted';
     }
     await lockTerms(transaction);
@@ -88,6 +89,16 @@ export class PublishedTerms {
     const lost = this.#lost(this.#known, found);
     if (lost !== undefined) await this.#putBack(transaction, found, lost);
     return 'put back';
+  }
+
+  /**
+   * Thresholds of miners and pauses of since an older copy are gone, and with them why accounts were not paid. True only
+   * when an earlier transaction has noted it: this one may come to nothing.
+   */
+  async #isFallNoted(transaction: Transaction): Promise<boolean> {
+    const isNoted = this.#fellMillis !== undefined && this.#fellMillis <= ((await payoutsResumed(transaction)) ?? 0);
+    this.#fellMillis = isNoted ? undefined : await noteResumed(transaction, this.#chain());
+    return isNoted;
   }
 
   /** What this instance announced, if the database does not have it. */

@@ -83,12 +83,15 @@ export class Follower {
   #rescanning: boolean;
   /** A rescan was asked for: the next pass begins with it. */
   #forgetFirst = false;
-  #soundHeight = Number.POSITIVE_INFINITY;
+  #soundHeight: number;
 
   constructor(network: NetworkName, dependencies: FollowerDependencies) {
     this.#network = network;
     this.#with = dependencies;
-    this.#rescanning = dependencies.book.meta.rescan !== null;
+    const { rescan, stopped } = dependencies.book.meta;
+    this.#rescanning = rescan !== null;
+    // Until the node was asked, or everything was read again, nobody knows what of it is left.
+    this.#soundHeight = stopped?.reason === 'chain_rolled_back' ? 0 : Number.POSITIVE_INFINITY;
   }
 
   get node(): NodeState {
@@ -172,24 +175,23 @@ export class Follower {
 
   /** Whether the node holds the chain that was read. */
   async #compare(head: number): Promise<WalletError | null> {
-    if (this.#forgetFirst) return null;
     const { client, book } = this.#with;
     const found = await compareWithNode(client, book.meta.checkpoints, head);
-    if (found.kind === 'same') {
-      this.#soundHeight = Number.POSITIVE_INFINITY;
-      return null;
-    }
-    this.#soundHeight = found.sound;
+    // While the history is read again, the chain that was read is the new one, and the records are of the old one.
+    const before = this.#rescanning ? this.#soundHeight : Number.POSITIVE_INFINITY;
+    this.#soundHeight = found.kind === 'same' ? before : Math.min(before, found.sound);
+    if (found.kind === 'same') return null;
     const { indexedHeight } = book.meta;
-    if (found.kind === 'behind')
+    if (found.kind === 'behind' && !this.#forgetFirst)
       return new WalletError(
         'node_behind_wallet',
         `the node has finalized ${head} cuts and this wallet has read ${indexedHeight}: the node is behind, or was rolled back`,
         { indexed_height: indexedHeight, finalized_height: head },
       );
     const message = `the node no longer holds cut ${indexedHeight} that this wallet has read (they agree up to ${found.sound}): it was rolled back; rescan reads its chain anew`;
-    if (book.meta.stopped === null)
+    if (book.meta.stopped?.reason !== 'chain_rolled_back')
       await this.#write({ meta: this.#stop({ reason: 'chain_rolled_back', message }) }, true);
+    if (this.#forgetFirst) return null;
     return new WalletError('chain_rolled_back', message, { sound_height: found.sound });
   }
 

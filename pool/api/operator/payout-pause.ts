@@ -11,7 +11,7 @@ export async function payoutsPaused(sql: Sql): Promise<boolean> {
 }
 
 /** When payouts were last resumed; null if they never were. */
-export async function payoutsResumed(sql: Sql): Promise<number | null> {
+export async function payoutsResumed(sql: Sql | Transaction): Promise<number | null> {
   const [row] = await sql<{ value: string }[]>`select value from settings where name = ${RESUMED}`;
   return row === undefined ? null : Number(row.value);
 }
@@ -20,10 +20,11 @@ export async function payoutsResumed(sql: Sql): Promise<number | null> {
  * From now on the pool has as long to pay as after a pause, by the later of the database's time and the ledger's: checkers
  * compare it with the ledger's.
  */
-export async function noteResumed(sql: Sql | Transaction, ledger?: LedgerDate): Promise<void> {
-  await sql`insert into settings values (${RESUMED}, greatest((extract(epoch from now()) * 1000)::bigint,
-    ${ledger?.newestMillis ?? 0}::bigint)::text)
-    on conflict (name) do update set value = excluded.value`;
+export async function noteResumed(sql: Sql | Transaction, ledger?: LedgerDate): Promise<number> {
+  const [row] = await sql<{ value: string }[]>`insert into settings values (${RESUMED}, greatest(
+      (extract(epoch from now()) * 1000)::bigint, ${ledger?.newestMillis ?? 0}::bigint)::text)
+    on conflict (name) do update set value = excluded.value returning value`;
+  return Number(row?.value);
 }
 
 export async function pausePayouts(sql: Sql, isPaused: boolean, ledger?: LedgerDate): Promise<void> {

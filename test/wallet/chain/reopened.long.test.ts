@@ -94,3 +94,35 @@ test('a merge of a failed request and the payment that spent its output are open
     reserved: '0.00000000',
   });
 });
+
+test('while the other chain is read, no payment of the chain before is final or void, also after a restart', async () => {
+  const node = new FakeNode();
+  const shop = await fundedWallet(node, [5n * COIN, 3n * COIN], { validityCuts: 20 });
+  const height = node.height;
+  await shop.call('send', order);
+  node.seal();
+  await shop.turn();
+  expect(await shop.call('send', order)).toMatchObject({ state: 'finalized' });
+  node.rollBack(height);
+  node.skip(16);
+  await shop.turn();
+  expect(await shop.call('send', order)).toMatchObject({ state: 'pending' });
+  node.indexLag = 12;
+  shop.call('rescan');
+  await shop.turn();
+  expect(shop.wallet.follower.rescanning).toBe(true);
+  expect(await shop.call('send', order)).toMatchObject({ state: 'pending' });
+  await shop.wallet.close();
+  const again = await openTestWallet(node, { directory: shop.directory });
+  expect(await again.call('send', order)).toMatchObject({ state: 'pending' });
+  await again.turn();
+  expect(again.wallet.follower.rescanning).toBe(true);
+  expect(await again.call('send', order)).toMatchObject({ state: 'pending' });
+  node.indexLag = 0;
+  await again.turn();
+  expect(again.wallet.follower.rescanning).toBe(false);
+  expect(await again.call('send', order)).toMatchObject({ state: 'pending' });
+  node.skip(20);
+  await again.turn();
+  expect(await again.call('send', order)).toMatchObject({ state: 'void', reason: 'expired' });
+});

@@ -4,14 +4,14 @@ import { CutGossip, type CutGossipDependencies } from '../../node/network/relay/
 import { GossipDesk } from '../../node/network/thread/gossip-desk.ts';
 import { blocksRoot, encodeCutHeader } from '../../protocol/ledger/cut.ts';
 import { NETWORKS } from '../../protocol/network.ts';
-import { count as countAt } from '../level.ts';
 
 const MEBIBYTE = 1_024 * 1_024;
 /** More than a node has places for peers that come. */
 const PLACES = 42;
-/** As long as an announcement of a cut with 64 blocks. */
-const BYTES = 3_300;
-const SECONDS = countAt({ quick: 10, full: 32, deep: 32 });
+const BYTES = 16 * 1_024;
+/** More than one may leave open. */
+const MESSAGES = 80;
+const SECONDS = 32;
 /** How many of the places have somebody else after a second. */
 const NEW_ONES = 10;
 
@@ -25,13 +25,13 @@ const deskOf = () =>
 async function waiting(helper?: string): Promise<number> {
   const desk = deskOf();
   const places: string[] = [];
-  let [count, most] = [0, 0];
   const data = new Uint8Array(BYTES);
+  let [count, most] = [0, 0];
   for (let second = 0; second < SECONDS; second++) {
     for (let i = 0; i < NEW_ONES; i++) {
       const name = `stranger ${second} ${i}`;
       places.push(name);
-      for (let message = 0; message < 250; message++) {
+      for (let message = 0; message < MESSAGES; message++) {
         if (!desk.mayCome(name, data)) continue;
         const key = `key ${count++}`;
         void desk.judge(name, 'cuts', key, data);
