@@ -111,3 +111,49 @@ test('one that reads slowly is not given up for addresses that ask again and aga
   }
   expect(lost).toBeLessThanOrEqual(4);
 });
+
+test('who lost its connection while it read hears that the node is busy, and not nothing, for which it would blame it', async () => {
+  let now = 0;
+  const desk = new AnswerDesk({ serve: async () => ANSWER, fault: () => undefined, steady: () => now });
+  const streams: FedStream[] = [];
+  const asks = async (peer: string) => {
+    const stream = new FedStream(peer, false);
+    streams.push(stream);
+    void desk.answer(peer, peer, 'sync', stream);
+    stream.brings(QUESTION);
+    for (let i = 0; i < 8; i++) await turn();
+    now += 10;
+    return stream;
+  };
+  (await asks('honest')).abort(new Error('the connection ended'));
+  await turn();
+  for (let i = 0; i < 32; i++) await asks(`liar ${i}`);
+  // No more than the frame of an empty answer.
+  const { status, sent } = await asks('honest');
+  expect({ status, sent }).toEqual({ status: 'open', sent: 1 });
+  for (const stream of streams) stream.abort(new Error('over'));
+});
+
+test('who lost its connection while it read is answered a minute later, however often it asks meanwhile', () => {
+  let now = 0;
+  const answers = new AnswersUnderWay(HELD_BYTES.most, () => now);
+  const lost = answers.begin('honest', () => undefined);
+  answers.took(lost, 4 * MEBIBYTE);
+  now += 1_000;
+  answers.over(lost, false);
+  for (let i = 0; i < 32; i++)
+    answers.took(
+      answers.begin(`liar ${i}`, () => undefined),
+      4 * MEBIBYTE,
+    );
+  let isRefused = true;
+  for (let second = 0; second <= 60 && isRefused; second++) {
+    now += 1_000;
+    isRefused = false;
+    const answer = answers.begin('honest', () => {
+      isRefused = true;
+    });
+    answers.took(answer, 4 * MEBIBYTE);
+  }
+  expect(isRefused).toBe(false);
+});

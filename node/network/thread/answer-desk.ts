@@ -60,8 +60,11 @@ export class AnswerDesk {
     const { questionBytes, millis } = PROTOCOLS[protocol];
     let held = 0;
     let signal: AbortSignal | undefined;
-    const answer = this.#under.begin(holder, (reason) => stream.abort(reason));
-    let isRead = false;
+    let [isBegun, isTooMuch, isRead] = [false, false, false];
+    const answer = this.#under.begin(holder, (reason) => {
+      if (isBegun) stream.abort(reason);
+      else isTooMuch = true;
+    });
     try {
       await answerStream(stream, { bytes: questionBytes, millis }, async (question, until) => {
         if (!this.#mayAsk(peer)) return undefined;
@@ -71,6 +74,13 @@ export class AnswerDesk {
         held = given?.length ?? 0;
         this.#hold(holder, held);
         if (held > 0) this.#under.took(answer, held);
+        // Who hears nothing would blame this node.
+        if (isTooMuch) {
+          this.#hold(holder, -held);
+          held = 0;
+          return BUSY;
+        }
+        isBegun = true;
         // Where this node took most of the time, the peer had too little to read.
         if (this.#with.steady() - askedAt < millis / 2) signal = until;
         return given;

@@ -63,7 +63,8 @@ export class AnswersUnderWay {
   over(answer: UnderWay, isHere: boolean): void {
     if (!this.#under.delete(answer)) return;
     this.#bytes -= answer.bytes;
-    if (!isHere && answer.bytes > 0)
+    // One that is refused as soon as it is there has held nothing up.
+    if (!isHere && this.#heldBy(answer) > 0)
       this.#vain.set(answer.peer, { times: this.#timesInVain(answer.peer) + 1, at: this.#steady() });
   }
 
