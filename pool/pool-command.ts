@@ -230,7 +230,11 @@ const repairCommand = command(
       });
       const { lines, agree } = await repairPayouts(
         { apply: values.apply, advance: values.advance },
-        { sql, wallet: createWalletClient(link), series: payoutSeries(parseAddress(poolAddress).payload) },
+        {
+          sql,
+          wallet: createWalletClient({ ...link, address: poolAddress }),
+          series: payoutSeries(parseAddress(poolAddress).payload),
+        },
       );
       terminal.out(lines.map((line) => `${line}\n`).join(''));
       return agree ? 0 : 1;

@@ -59,6 +59,8 @@ export type ChainPayment = {
   readonly payloadText?: string | null;
   /** Whom it pays is not known: the wallet read the chain from a node that has deleted this cut. */
   readonly isUnread?: boolean;
+  /** It spends nothing from the pool's address: the payment of another pool of this wallet, or of its owner. */
+  readonly isOther?: boolean;
 };
 
 export type WalletStatus = {

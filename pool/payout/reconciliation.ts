@@ -161,14 +161,15 @@ export async function unknownPayments(sql: Sql, paid: readonly ChainPayment[]): 
 const isOf = ({ payloadText: own, items }: OpenPayout, { payloadText = null, recipients }: ChainPayment): boolean =>
   own !== null && payloadText !== null ? own === payloadText : samePayment(items, recipients);
 
-/** Those that are no payment of a payout either that waits for one, because the wallet has forgotten its request. */
+/** Those from the pool's address that are no payment of a payout either that waits for one, because the wallet has forgotten its request. */
 export async function unexplainedPayments(
   sql: Sql,
   paid: readonly ChainPayment[],
   requestTable: string,
 ): Promise<ChainPayment[]> {
   const open = (await forgotten(sql, requestTable)).filter(({ state }) => state === 'submitting');
-  return (await unknownPayments(sql, paid)).filter((payment) => !open.some((payout) => isOf(payout, payment)));
+  const own = paid.filter(({ isOther }) => !isOther);
+  return (await unknownPayments(sql, own)).filter((payment) => !open.some((payout) => isOf(payout, payment)));
 }
 
 export class Reconciliation {

@@ -17,7 +17,7 @@ export type WalletClientOptions = {
   /** Such as http://127.0.0.1:28703. */
   readonly url: string;
   readonly tokenFile: string;
-  /** The pool's address: payments and merges spend its outputs alone and change returns to it (books rule 25). Not needed for reading. */
+  /** The pool's address: payments and merges spend its outputs alone and change returns to it (books rule 25). For reading it tells which are the pool's. */
   readonly address?: string;
   readonly timeoutMillis?: number;
 };
@@ -114,6 +114,7 @@ type RpcEntry = {
   fee: string | null;
   recipients: RpcRecipients;
   payload_text?: string | null;
+  senders?: readonly string[];
 };
 type RpcSent = {
   state: string;
@@ -252,6 +253,7 @@ export function createWalletClient(options: WalletClientOptions): PayoutWallet {
       const found: ChainPayment[] = [];
       const done = await pages('history', {}, undefined, (page: { entries: RpcEntry[]; next_cursor?: string }) => {
         for (const entry of page.entries) {
+          const { senders = [] } = entry;
           // The fee of a spend is in its transaction: without one, the node had deleted it when the wallet read the cut.
           const isUnread = entry.fee === null && parseCoins(entry.spent) > 0n;
           if (entry.height > height && (entry.recipients.length > 0 || isUnread))
@@ -262,6 +264,7 @@ export function createWalletClient(options: WalletClientOptions): PayoutWallet {
               fee: entry.fee === null ? null : parseCoins(entry.fee),
               payloadText: entry.payload_text ?? null,
               isUnread,
+              isOther: options.address !== undefined && senders.length > 0 && !senders.includes(options.address),
             });
         }
         return (page.entries.at(-1)?.height ?? 0) > height;

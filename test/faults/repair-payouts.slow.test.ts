@@ -17,7 +17,7 @@ test('payments that the books cannot cover: shown, refused, and booked on a pers
   await bed.sql`insert into settings values ('pool_address', ${firstAddress})`;
   const series = payoutSeries(parseAddress(firstAddress).payload);
   const { payouts: prefix } = series;
-  const run = async (...more: string[]) => {
+  const runOnce = async (...more: string[]) => {
     const words = ['repair-payouts', '--database', bed.server.url, '--wallet', `http://${bed.daemon.rpc}`];
     const token = ['--wallet-token-file', `${bed.files.file}.token`];
     const child = spawn(process.execPath, [PROGRAM, ...words, ...token, ...more]);
@@ -29,8 +29,17 @@ test('payments that the books cannot cover: shown, refused, and booked on a pers
     const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
     return { code, output };
   };
+  // Cuts come so quickly here that the wallet is often still reading the newest one.
+  const whenRead = async <T extends { output: string }>(attempt: () => Promise<T>): Promise<T> => {
+    for (;;) {
+      const done = await attempt();
+      if (!done.output.includes('still reading the chain')) return done;
+    }
+  };
+  const run = (...more: string[]) => whenRead(() => runOnce(...more));
+  const repair = (options: Partial<RepairOptions> = {}) => whenRead(() => repairOnce(options));
   /** The same without a program of its own. */
-  const repair = async (options: Partial<RepairOptions> = {}) => {
+  const repairOnce = async (options: Partial<RepairOptions>) => {
     const wallet = createWalletClient({ url: `http://${bed.daemon.rpc}`, tokenFile: `${bed.files.file}.token` });
     const parts = { sql: bed.sql, wallet, series };
     const { lines, agree } = await repairPayouts({ apply: false, advance: false, ...options }, parts);

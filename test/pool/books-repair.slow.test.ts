@@ -400,7 +400,7 @@ test('a number that the wallet forgot is not used for another payout, and none i
 });
 
 /** The payments that the pool reads from a wallet with this history. */
-async function paidBy(entries: readonly object[]): Promise<readonly ChainPayment[]> {
+async function paidBy(entries: readonly object[], own?: string): Promise<readonly ChainPayment[]> {
   const server = createServer((request, response) => {
     request.resume().once('end', () => response.end(JSON.stringify({ id: 1, result: { entries } })));
   });
@@ -409,7 +409,7 @@ async function paidBy(entries: readonly object[]): Promise<readonly ChainPayment
   const tokenFile = join(temporaryDirectory(), 'token');
   writeFileSync(tokenFile, 'secret', { mode: 0o600 });
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const answer = await createWalletClient({ url, tokenFile }).paidSince(0);
+  const answer = await createWalletClient({ url, tokenFile, ...(own && { address: own }) }).paidSince(0);
   return answer.kind === 'ok' ? answer.value : [];
 }
 
@@ -511,4 +511,36 @@ test('after a rollback of the chain a thousand payouts are compared at once, and
   await loop.round('follow');
   expect(listed).toEqual([1_000, 500]);
   expect(await payoutsHeld(sql)).toBeNull();
+});
+
+test('what another pool paid from the same wallet is no payout of this one: it is not booked to a miner of both, and holds nothing', async () => {
+  const { sql, wallet } = await setUp([9000n]);
+  await loopOf(sql, wallet).round('follow');
+  const head = await headOfSlice(sql, 3);
+  const [own, other] = [address(8), address(9)];
+  const spend = { kind: 'sent', spent: '1.00000000', fee: '0.00000002', senders: [other] };
+  const entry = (name: string, slice: number, more: object = {}) => ({
+    ...spend,
+    height: 40,
+    transaction: onChain(name, []).transactionId,
+    recipients: [{ to: address(0), amount: '0.00004000' }],
+    payload_text: commitmentText({ number: 1, slice, head: 'ab'.repeat(48) }),
+    ...more,
+  });
+  const paid = await paidBy(
+    [entry('other head', 3), entry('other slices', 90), entry('private', 3, { payload_text: null })],
+    own,
+  );
+  const wallets = restored(paid);
+  expect(await repairPayouts({ apply: true, advance: true }, { sql, wallet: wallets.wallet, series })).toMatchObject({
+    agree: true,
+  });
+  expect(await accountsOf(sql)).toMatchObject([{ balance: 9000n, paid: 0n, advance: 0n }]);
+  await loopOf(sql, wallets.wallet).round('pay');
+  expect(await payoutsHeld(sql)).toBeNull();
+  expect([...wallets.made.values()]).toMatchObject([{ recipients: [{ address: address(0), amount: 9000n }] }]);
+  // Its own payouts are from its address, whatever else they spend.
+  const text = commitmentText({ number: 5, slice: 3, head });
+  const [mine] = await paidBy([entry('own', 3, { senders: [other, own], payload_text: text })], own);
+  expect(mine).toMatchObject({ isOther: false });
 });
