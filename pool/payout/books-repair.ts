@@ -75,8 +75,12 @@ export function lostByNumber(
   });
 }
 
-/** Numbered payouts from a number on. */
-export async function bookedPayouts(sql: Sql | Transaction, from: number): Promise<BookedPayout[]> {
+/** Numbered payouts from a number on, up to another one. */
+export async function bookedPayouts(
+  sql: Sql | Transaction,
+  from: number,
+  through = Number.MAX_SAFE_INTEGER,
+): Promise<BookedPayout[]> {
   type Row = {
     id: string;
     number: bigint;
@@ -88,7 +92,7 @@ export async function bookedPayouts(sql: Sql | Transaction, from: number): Promi
   };
   const rows = await sql<Row[]>`select p.id, p.number, p.state, p.request_table, i.account_id, a.address, i.amount
     from payouts p join payout_items i on i.payout_id = p.id join accounts a on a.id = i.account_id
-    where p.number >= ${from} order by p.number`;
+    where p.number between ${from} and ${through} order by p.number`;
   const found = new Map<string, BookedPayout & { items: BookedPayout['items'][number][] }>();
   for (const { id, number, state, request_table, account_id: accountId, address, amount } of rows) {
     const payout = found.get(id) ?? { id, number: Number(number), state, requestTable: request_table, items: [] };

@@ -93,8 +93,8 @@ export interface PayoutWallet {
   payment(
     transactionId: string,
   ): Promise<WalletAnswer<Pick<SentPayment, 'recipients'> & { readonly fee: bigint | null }>>;
-  /** All payments whose ids begin with a text, in the order of ids, after `after`. */
-  payments(prefix: string, after?: string): Promise<WalletAnswer<readonly WalletPayment[]>>;
+  /** All payments whose ids begin with a text, in the order of ids, after `after`; those after `through` may be left out. */
+  payments(prefix: string, after?: string, through?: string): Promise<WalletAnswer<readonly WalletPayment[]>>;
   /** Final payments out of this wallet above a height. */
   paidSince(height: number): Promise<WalletAnswer<readonly ChainPayment[]>>;
 }

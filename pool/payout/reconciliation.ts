@@ -20,6 +20,8 @@ const HEIGHT = 'payout_checked_height';
 const VALIDITY = 'payout_validity_cuts';
 /** Settled payouts that are compared again where the wallet has the same request table. */
 const LOOK_BACK = 50;
+/** Payouts that are compared at once: a page of the wallet, and a moment of the accountant's. */
+const AT_ONCE = 1_000;
 /**
  * A payment may be signed so long after the height was recorded, which is that of the round's beginning: 20 payouts of 20
  * seconds each are 160 cuts.
@@ -67,30 +69,80 @@ export async function noteAgreement(transaction: Transaction, status: Agreed): P
       on conflict (name) do update set value = excluded.value where settings.value <> excluded.value`;
 }
 
-/** Undefined if the wallet does not answer now. */
+/** Up to which number everything was settled and the same, in the books and the request table that `of` names. */
+export type Progress = { of: string; through: number };
+
+/**
+ * Undefined if the wallet does not answer now. Who holds payouts compares again and again: with `progress` it goes on where
+ * everything below was settled and the same, and ends at the first difference that only a person can decide.
+ */
 export async function compareBooks(
   sql: Sql,
   wallet: PayoutWallet,
-  series: PayoutSeries,
-  requestTable: string,
-  failures?: ReconciliationDependencies['failures'],
+  { series, requestTable, failures, progress }: ComparisonTerms,
 ): Promise<Comparison | undefined> {
   const [row] = await sql<{ open: bigint | null; last: bigint | null; count: number }[]>`select max(number) as last,
     count(number)::int as count, min(number) filter (where state in ('submitting', 'submitted')) as open from payouts`;
   const last = Number(row?.last ?? 0n);
+  const gaps = last - (row?.count ?? 0);
+  const of = `${requestTable} ${gaps}`;
+  if (progress !== undefined && progress.of !== of) Object.assign(progress, { of, through: 0 });
   // A number that is missing was deleted by hand, and another request table may come of a rollback of the chain, which
   // concerns any number of payouts: everything is compared, however old.
-  const isWhole = row?.count === last && (await lastAgreement(sql)).table === requestTable;
-  const from = isWhole ? Math.max(1, Math.min(Number(row?.open ?? last + 1), last - LOOK_BACK)) : 1;
-  const listed = await wallet.payments(series.payouts, from === 1 ? undefined : requestIdOf(series.payouts, from - 1));
+  const isWhole = gaps === 0 && (await lastAgreement(sql)).table === requestTable;
+  const from = isWhole
+    ? Math.max(1, Math.min(Number(row?.open ?? last + 1), last - LOOK_BACK))
+    : (progress?.through ?? 0) + 1;
+  let all: Comparison = { missing: [], displaced: [], unsettled: [], contradictions: [] };
+  for (let first = from; ; first += AT_ONCE) {
+    // The last part has all payments that only the wallet has.
+    const through = first + AT_ONCE > last ? undefined : first + AT_ONCE - 1;
+    const part = await comparePart(sql, wallet, { series, requestTable, failures }, first, through);
+    if (part === undefined) return undefined;
+    const { missing, displaced, unsettled, contradictions } = part.compared;
+    all = {
+      missing: [...all.missing, ...missing],
+      displaced: [...all.displaced, ...displaced],
+      unsettled: [...all.unsettled, ...unsettled],
+      contradictions: [...all.contradictions, ...contradictions],
+    };
+    if (through === undefined || (progress !== undefined && problemOf(all) !== undefined)) return all;
+    if (part.isSettled && progress?.through === first - 1) progress.through = through;
+  }
+}
+
+export type ComparisonTerms = {
+  readonly series: PayoutSeries;
+  readonly requestTable: string;
+  readonly failures?: ReconciliationDependencies['failures'];
+  readonly progress?: Progress;
+};
+
+async function comparePart(
+  sql: Sql,
+  wallet: PayoutWallet,
+  { series, requestTable, failures }: ComparisonTerms,
+  first: number,
+  through: number | undefined,
+): Promise<{ compared: Comparison; isSettled: boolean } | undefined> {
+  const idOf = (number: number) => requestIdOf(series.payouts, number);
+  const end = through === undefined ? undefined : idOf(through);
+  const listed = await wallet.payments(series.payouts, first === 1 ? undefined : idOf(first - 1), end);
   if (listed.kind !== 'ok') return undefined;
-  const booked = await bookedPayouts(sql, from);
-  const compared = compareWithWallet(series.payouts, requestTable, booked, listed.value);
-  const isSame = compared.contradictions.length === 0 && compared.displaced.length === 0;
-  if (isSame || failures === undefined) return compared;
+  const payments = listed.value.filter(({ requestId }) => end === undefined || requestId <= end);
+  const booked = await bookedPayouts(sql, first, through);
+  const compared = compareWithWallet(series.payouts, requestTable, booked, payments);
+  const { missing, displaced, unsettled, contradictions } = compared;
+  const isSame = contradictions.length === 0 && displaced.length === 0;
+  const isSettled =
+    isSame &&
+    missing.length === 0 &&
+    unsettled.length === 0 &&
+    booked.every(({ state }) => state === 'finalized' || state === 'void');
+  if (isSame || failures === undefined) return { compared, isSettled };
   const accounts = booked.flatMap(({ items }) => items.flatMap(({ accountId }) => accountId ?? []));
   const failing = new Set((await failures([...new Set(accounts)])).keys());
-  return compareWithWallet(series.payouts, requestTable, booked, listed.value, failing);
+  return { compared: compareWithWallet(series.payouts, requestTable, booked, payments, failing), isSettled };
 }
 
 /** Payments of the chain that are in no payout of the books. */
@@ -122,6 +174,7 @@ export async function unexplainedPayments(
 export class Reconciliation {
   readonly #options: ReconciliationOptions;
   readonly #with: ReconciliationDependencies;
+  readonly #progress: Progress = { of: '', through: 0 };
   #held: { readonly reason: string; readonly at: number } | null | undefined;
 
   constructor(options: ReconciliationOptions, dependencies: ReconciliationDependencies) {
@@ -172,7 +225,8 @@ export class Reconciliation {
 
   async #compare(requestTable: string): Promise<Comparison | undefined> {
     const { sql, wallet, failures } = this.#with;
-    return compareBooks(sql, wallet, this.#options.series, requestTable, failures);
+    const { series } = this.#options;
+    return compareBooks(sql, wallet, { series, requestTable, failures, progress: this.#progress });
   }
 
   /** Undefined if the books agree with the wallet; else why they do not. */

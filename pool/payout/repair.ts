@@ -112,7 +112,7 @@ async function find(
   series: PayoutSeries,
   requestTable: string,
 ): Promise<Findings | undefined> {
-  const compared = await compareBooks(sql, wallet, series, requestTable);
+  const compared = await compareBooks(sql, wallet, { series, requestTable });
   if (compared === undefined) return undefined;
   const agreed = await lastAgreement(sql);
   const none = { numbered: [], unreached: [], unread: [], toMiners: [], toOthers: [] };

@@ -235,7 +235,7 @@ export function createWalletClient(options: WalletClientOptions): PayoutWallet {
           fee: fee === null ? null : parseCoins(fee),
         };
       }),
-    async payments(prefix, after) {
+    async payments(prefix, after, through) {
       const found: WalletPayment[] = [];
       const done = await pages(
         'requests',
@@ -243,7 +243,7 @@ export function createWalletClient(options: WalletClientOptions): PayoutWallet {
         after,
         (page: { requests: RpcRequest[]; next_cursor?: string }) => {
           found.push(...page.requests.map(paymentOf));
-          return true;
+          return through === undefined || (page.requests.at(-1)?.request_id ?? through) < through;
         },
       );
       return done.kind === 'ok' ? { kind: 'ok', value: found } : done;

@@ -480,3 +480,35 @@ test('a payout of a history that was lost with the journals is one all the same,
     { balance: -700n, in_flight: 0n, paid: 700n, advance: 700n },
   ]);
 });
+
+test('after a rollback of the chain a thousand payouts are compared at once, and while payouts are held those with the difference alone', async () => {
+  const { sql, lose, wallet } = await setUp([0n]);
+  await loopOf(sql, wallet).round('follow');
+  const count = 2_500;
+  await sql`insert into payouts (id, state, number, request_id, request_table, transaction_id, final_height, fee)
+    select gen_random_uuid(), 'finalized', n, ${series.payouts} || lpad(n::text, 12, '0'), 'table',
+      decode(lpad(n::text, 96, '0'), 'hex'), 4, 2 from generate_series(1, ${count}) n`;
+  await sql`insert into payout_items select p.id, a.id, 100 from payouts p cross join accounts a`;
+  await sql`update accounts set paid = ${100 * count}`;
+  const different = 1_500;
+  for (let number = 1; number <= count; number++)
+    lose(number, [{ address: address(0), amount: 100n }], number === different ? { state: 'open' } : final);
+  const { status, paidSince } = restored([]).wallet;
+  const listed: number[] = [];
+  const payments: PayoutWallet['payments'] = async (prefix, after, through = '~') => {
+    const answer = await wallet.payments(prefix, after);
+    const value = answer.kind === 'ok' ? answer.value.filter(({ requestId }) => requestId <= through) : [];
+    listed.push(value.length);
+    return { kind: 'ok', value };
+  };
+  const loop = loopOf(sql, { ...wallet, status, paidSince, payments });
+  await loop.round('pay');
+  expect(await payoutsHeld(sql)).toMatch(/payment 1500 is finalized in the books/);
+  expect(listed).toEqual([1_000, 1_000]);
+  await loop.round('follow');
+  expect(listed.splice(0)).toEqual([1_000, 1_000, 1_000]);
+  lose(different, [{ address: address(0), amount: 100n }], final);
+  await loop.round('follow');
+  expect(listed).toEqual([1_000, 500]);
+  expect(await payoutsHeld(sql)).toBeNull();
+});
