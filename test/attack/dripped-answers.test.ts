@@ -85,6 +85,44 @@ test('a peer is not blamed where this node gives up its answer with the piece th
   await turn();
 });
 
+test('who lets answers come to nothing gives way first under another name too, as long as it comes from the same address', async () => {
+  let now = 0;
+  const streams = new Map<string, FedStream>();
+  const addressOf = (peer: string) => peer.replace(/'+$/, '');
+  const connectionOf = (peer: string) =>
+    ({
+      status: 'open',
+      remotePeer: peer,
+      newStream: async () => {
+        const stream = new FedStream(peer);
+        streams.set(peer, stream);
+        return stream;
+      },
+    }) as unknown as Connection;
+  const queue = new QuestionQueue(
+    connectionOf,
+    () => now,
+    ({ remotePeer }) => addressOf(`${remotePeer}`),
+  );
+  const gone: string[] = [];
+  const brings = async (peer: string, bytes: number) => {
+    queue.ask(peer, 'sync', new Uint8Array(1)).catch(() => void gone.push(peer));
+    await turn();
+    streams.get(peer)?.brings(FOUR_MEBIBYTES, bytes);
+    await turn();
+    now += 1_000;
+  };
+  await brings('liar', SENT);
+  streams.get('liar')?.abort(new Error('it left'));
+  await turn();
+  for (let i = 0; i < 20; i++) await brings(`slow ${i}`, SENT);
+  await brings("liar'", SENT);
+  await brings('another', SENT);
+  expect(gone).toEqual(['liar', "liar'"]);
+  for (const stream of streams.values()) stream.abort(new Error('over'));
+  await turn();
+});
+
 test('a peer whose answers take sixteen seconds is heard beside sixty that fill all the room again and again', () => {
   let now = 0;
   const incoming = new AnswersUnderWay(INCOMING_BYTES, () => now);

@@ -154,3 +154,21 @@ test('what is found late of a message that was given up does not end the wait fo
   expect([desk.open, vi.getTimerCount()]).toEqual([0, 0]);
   desk.close();
 });
+
+test('a message whose first announcer leaves waits for each other one that has room for it', async () => {
+  const desk = new GossipDesk({
+    judge: async (peer) => (peer === 'honest' ? 'accept' : await new Promise<Finding>(() => undefined)),
+    flood: () => undefined,
+    steady: () => Date.now(),
+  });
+  // So much of the second one's is open that it has no room.
+  for (let i = 0; i < 16; i++) void desk.judge('second liar', 'blocks', `held ${i}`, new Uint8Array(65_536));
+  const verdict = desk.judge('first liar', 'blocks', 'key', new Uint8Array(400));
+  for (const peer of ['second liar', 'honest']) desk.announced(peer, 'key');
+  desk.left('first liar');
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(await verdict).toBe('accept');
+  desk.left('second liar');
+  expect([desk.open, vi.getTimerCount()]).toEqual([0, 0]);
+  desk.close();
+});

@@ -17,6 +17,7 @@ test('honest peers do not take each other’s questions for a flood, however man
   // Counted as the other side does; what is answered is of no interest.
   const connection = {
     status: 'open',
+    remotePeer: 'peer',
     newStream: async () => {
       bucket = bucket && take(bucket, QUESTIONS, Date.now());
       if (bucket !== undefined) answered++;

@@ -21,28 +21,29 @@ export async function ask(
   protocol: string,
   question: Bytes,
   { bytes, millis }: AnswerLimits,
-  incoming?: AnswersUnderWay,
+  incoming?: { readonly answers: AnswersUnderWay; readonly holder: string },
 ): Promise<Uint8Array> {
   const signal = AbortSignal.timeout(millis);
   const stream = await connection.newStream(protocol, { signal });
   let givenUp: Error | undefined;
-  const answer = incoming?.begin(connection.remotePeer.toString(), (reason) => {
+  const answer = incoming?.answers.begin(incoming.holder, (reason) => {
     givenUp = reason;
     // Not while a piece of it is being handed out.
     queueMicrotask(() => stream.abort(reason));
   });
   try {
-    if (answer !== undefined) stream.addEventListener('message', ({ data }) => incoming?.took(answer, data.byteLength));
+    if (answer !== undefined)
+      stream.addEventListener('message', ({ data }) => incoming?.answers.took(answer, data.byteLength));
     const frames = framed(stream, bytes);
     await frames.write(question, { signal });
     const here = (await frames.read({ signal })).subarray();
-    if (answer !== undefined) incoming?.over(answer, true);
+    if (answer !== undefined) incoming?.answers.over(answer, true);
     return here;
   } catch (error) {
     // Where a piece has just come, the library says that the peer ended it.
     throw givenUp ?? error;
   } finally {
-    if (answer !== undefined) incoming?.over(answer, false);
+    if (answer !== undefined) incoming?.answers.over(answer, false);
     // Nothing more is sent on it, and a peer that keeps it open must not occupy a slot here.
     stream.abort(new Error('done'));
   }

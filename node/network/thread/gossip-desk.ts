@@ -81,9 +81,9 @@ export class GossipDesk {
       if (place < 0) continue;
       open.announcers.splice(place, 1);
       if (place < open.tried) open.tried--;
-      const [next] = open.announcers;
       if (open.holder !== peer) continue;
-      if (next === undefined || !this.#hasRoom(next, open.data)) this.#lapse(key, open);
+      const next = open.announcers.find((other) => this.#hasRoom(other, open.data));
+      if (next === undefined) this.#lapse(key, open);
       else {
         this.#count(peer, -open.data.length);
         this.#count(next, open.data.length);

@@ -82,7 +82,11 @@ export class PeerHost implements HostSide {
   #limits!: ConnectionLimits;
   #book!: PeerBook;
   #dialler!: Dialler;
-  readonly #questions = new QuestionQueue((peer) => this.#connectionOf(peer), steadyMillis);
+  readonly #questions = new QuestionQueue(
+    (peer) => this.#connectionOf(peer),
+    steadyMillis,
+    (connection) => this.#holderOf(connection),
+  );
   readonly #answers = new AnswerDesk({
     serve: (peer, protocol, question) => this.#node.serve(peer, protocol, question),
     fault: (peer, fault, reason) => this.fault(peer, fault, reason),

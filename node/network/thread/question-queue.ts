@@ -24,14 +24,21 @@ type Line = { asking: number; readonly waiting: (() => void)[] };
 export class QuestionQueue {
   readonly #connection: (peer: PeerName) => Connection | undefined;
   readonly #steady: () => number;
+  readonly #holderOf: (connection: Connection) => string;
   readonly #lines = new Map<string, Line>();
   readonly #incoming: AnswersUnderWay;
   /** Kept when a peer disconnects, because it may not have noticed. */
   readonly #rates = new Buckets(PACE, MAX_RATES);
 
-  constructor(connection: (peer: PeerName) => Connection | undefined, steady: () => number) {
+  /** `holderOf`: the peer, or the address that it shares with others. */
+  constructor(
+    connection: (peer: PeerName) => Connection | undefined,
+    steady: () => number,
+    holderOf = ({ remotePeer }: Connection) => remotePeer.toString(),
+  ) {
     this.#connection = connection;
     this.#steady = steady;
+    this.#holderOf = holderOf;
     this.#incoming = new AnswersUnderWay(INCOMING_BYTES, steady);
   }
 
@@ -76,7 +83,8 @@ export class QuestionQueue {
     const { name, answerBytes, millis } = PROTOCOLS[protocol];
     let answer: Uint8Array;
     try {
-      answer = await ask(connection, name, question, { bytes: answerBytes, millis }, this.#incoming);
+      const incoming = { answers: this.#incoming, holder: this.#holderOf(connection) };
+      answer = await ask(connection, name, question, { bytes: answerBytes, millis }, incoming);
     } catch (error) {
       const { name: kind, message } = error as Error;
       // A connection that ends during a request is not a refusal, nor is an answer that this node gave up.
