@@ -343,16 +343,18 @@ export class PeerHost implements HostSide {
 
   #listen(): void {
     const { gossip } = this.#host.services;
+    const connectionOf = (id: PeerId) => this.#host.getConnections(id)[0];
+    const holderOf = (id: PeerId, connection = connectionOf(id)) =>
+      connection === undefined ? `${id}` : this.#holderOf(connection);
     limitFrames(gossip, (id, bytes) => {
-      const [connection] = this.#host.getConnections(id);
-      const holder = connection === undefined ? id.toString() : this.#holderOf(connection);
-      const mayCome = this.#gossipFrames.take(holder, 1 + bytes / BYTES_OF_A_FRAME);
+      const connection = connectionOf(id);
+      const mayCome = this.#gossipFrames.take(holderOf(id, connection), 1 + bytes / BYTES_OF_A_FRAME);
       if (!mayCome && connection !== undefined) this.#tooManyFrames(connection);
       return mayCome;
     });
     screen(gossip, {
       // Those that have not said hello are asked for nothing, and what they send would keep others' from being relayed.
-      mayCome: (id, data) => this.#ready.has(id.toString()) && this.#gossip.mayCome(id.toString(), data),
+      mayCome: (id, data) => this.#ready.has(`${id}`) && this.#gossip.mayCome(`${id}`, data, holderOf(id)),
       heard: (id, message, data) => {
         if (this.#ready.has(id.toString())) this.#gossip.announced(id.toString(), keyOf(message), data);
       },
