@@ -85,7 +85,8 @@ async function bans(pool: RunningPool, method?: 'POST' | 'DELETE', body?: object
   const url = `http://127.0.0.1:${pool.web.port}/api/v1/operator/bans`;
   const authorization = `Bearer ${readFileSync(join(pool.dataDir, 'operator.token'), 'utf8').trim()}`;
   const headers = { authorization, 'content-type': 'application/json' };
-  if (method !== undefined) expect((await fetch(url, { method, headers, body: JSON.stringify(body) })).status).toBe(200);
+  if (method !== undefined)
+    expect((await fetch(url, { method, headers, body: JSON.stringify(body) })).status).toBe(200);
   const document = (await (await fetch(url, { headers: { authorization } })).json()) as BansDocument;
   return document.bans.map(({ key }) => key);
 }
