@@ -35,7 +35,7 @@ export class KeptBans {
     return until === undefined || until > nowMillis ? until : undefined;
   }
 
-  /** Those that hold; the others are forgotten, and `ended` gets their keys. */
+  /** Those that hold, of the operator first; the others are forgotten, and `ended` gets their keys. */
   list(nowMillis: number, ended: (key: string) => void = () => undefined): { key: string; untilMillis: number }[] {
     const held: { key: string; untilMillis: number }[] = [];
     for (const bans of [this.#operators, this.#byScore])
