@@ -82,6 +82,11 @@ export class WorkPool {
     return this.#carried.get(nameOf(transactionId))?.find(({ copy }) => isGood(copy))?.block;
   }
 
+  /** The blocks that carry a copy of it. */
+  carriers({ name }: Pick<ReadTransaction, 'name'>): WaitingBlock[] {
+    return (this.#carried.get(name) ?? []).map(({ block }) => block);
+  }
+
   /** An output that a waiting transaction would make: its identifier covers what it makes. */
   output(outpoint: Outpoint): UnspentOutput | undefined {
     const copy = this.#carried.get(nameOf(outpoint.transactionId))?.[0]?.copy;

@@ -9,9 +9,12 @@ import type { ReadTransaction } from '../../node/ledger/work-block.ts';
 import { operationsToRecheck } from '../../node/mempool/impossible-operations.ts';
 import { type Entry, Mempool } from '../../node/mempool/mempool.ts';
 import { type SelectionRules, selectTransactions } from '../../node/mempool/selection.ts';
+import { DRAW_MILLIS } from '../../node/mining/template.ts';
+import type { ConsensusNode } from '../../node/node.ts';
 import { burnAddressPayload } from '../../protocol/address.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { utf8 } from '../../protocol/bytes.ts';
+import { blockId } from '../../protocol/ledger/header.ts';
 import { encodeOperation } from '../../protocol/staking/operation.ts';
 import {
   decodeTransaction,
@@ -128,6 +131,29 @@ test('two blocks of one cut with rival spends: one executes, the other fails as 
       transaction.outcome === 'failed' ? transaction.reason : transaction.outcome,
     ),
   ).toEqual(['executed', 'conflict']);
+});
+
+test('a template leaves out what a waiting block carries, also if the block came first, or waited through a restart', async () => {
+  const wire = bed.payment([bed.treasury(0)], pays());
+  const offered = () => {
+    bed.now += DRAW_MILLIS;
+    return bed.node.template({ payout: alice, maxTransactions: 10 }).transactionCount;
+  };
+  await bed.node.submitTransaction(wire);
+  expect(offered()).toBe(1);
+  const { header, body } = bed.make(alice);
+  await bed.reopen();
+  await bed.node.submitBlock(header, body);
+  for (let restarts = 0; restarts < 2; restarts++) {
+    expect(codeOf(await bed.node.submitTransaction(wire))).toBe('accepted');
+    expect(offered()).toBe(0);
+    await bed.reopen();
+  }
+  // Without the block it is offered: what it carries was left to it, and not lost.
+  const { ledger } = bed.node as ConsensusNode;
+  expect(codeOf(await bed.node.submitTransaction(wire))).toBe('accepted');
+  await ledger.forget([blockId(header)]);
+  expect(offered()).toBe(1);
 });
 
 test('what no block took in time expires, and says so for good', async () => {
