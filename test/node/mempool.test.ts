@@ -212,6 +212,7 @@ function waitingRoom() {
       id: utf8(name),
       wire: new Uint8Array(bytes),
       mass: 1,
+      signatures: 2,
       body: { inputs: [], validUntilHeight: 9 },
     };
     return mempool.add(read as unknown as ReadTransaction, [], rate, origin);
@@ -220,6 +221,7 @@ function waitingRoom() {
     selectTransactions(mempool.groups(), {
       maxTransactions: 100,
       maxBytes: 1_000_000,
+      maxSignatures: 1_000,
       ownWaits: mempool.oldestOwnMillis() !== undefined,
       random,
       ...rules,
@@ -273,6 +275,19 @@ test('selection: with nothing of its own the node has nothing to age against', (
     header: { height: 1 },
   } as unknown as CutEffects);
   expect(firsts()).toEqual(new Set(['a', 'b', 'c']));
+});
+
+test('selection: no more signatures than there is room for, also of those that an earlier choice had', () => {
+  const { mempool, add, chosen } = waitingRoom();
+  for (let i = 0; i < 9; i++) add(`${i}`, BigInt(20 - i), 'own', 1);
+  expect(chosen({ maxSignatures: 7 })).toEqual(['0', '1', '2']);
+  expect(chosen({ maxSignatures: 1 })).toEqual([]);
+  const kept = [...mempool.list()].slice(3);
+  const rules = { maxTransactions: 100, maxBytes: 1_000_000, ownWaits: true, random: randomOf(1) };
+  const again = (maxSignatures: number) =>
+    selectTransactions(mempool.groups(), { ...rules, maxSignatures }, kept).map(({ name }) => name);
+  expect(again(4)).toEqual(['3', '4']);
+  expect(again(14)).toEqual(['3', '4', '5', '6', '7', '8', '0']);
 });
 
 test('selection: what does not fit is passed over, and a full body is not searched for ever', () => {
