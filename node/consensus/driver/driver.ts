@@ -112,7 +112,7 @@ export class ConsensusDriver {
       verdict: (height, cut, valid, reason) => this.#judged(height, cut, valid, reason),
       want: (ids, cut) => this.#blocks.want(ids, ...(this.#sources.get(cut) ?? [])),
       blame: (peer) => this.#drop(peer, 'wrong_body'),
-      fail: (error) => this.#fail(error),
+      lost: (error) => this.#lost(error),
       onExecuted: (seconds) => dependencies.onStep?.('execute', seconds),
     });
     this.#adoptInto = adoptInto(this.#ledger, (cut) => this.#desk.adopted(cut));
@@ -214,17 +214,20 @@ export class ConsensusDriver {
     this.#timers.later(millis, () => this.#closed || run());
   }
 
+  /** Planned first, and each part for itself: without ticks nothing that was lost comes again, so an error of this node may cost one, and not all. */
   #planTick(): void {
     this.#later(tickMillis(this.#cutMillis), () => {
-      this.#desk.tick();
-      this.#blocks.tick();
-      this.#rollCall.tick();
-      const answers = isListening(this.state) ? (peer: Peer) => this.#rollCall.answerOf(peer) : undefined;
-      const company = this.#receivers.company(this.#committee, this.state.height, answers);
-      this.#signing.tick(this.state, company);
-      this.#feed({ type: 'tick', company });
       this.#planTick();
+      for (const part of [this.#desk, this.#blocks, this.#rollCall]) this.#attempt(() => part.tick());
+      this.#attempt(() => this.#tick());
     });
+  }
+
+  #tick(): void {
+    const answers = isListening(this.state) ? (peer: Peer) => this.#rollCall.answerOf(peer) : undefined;
+    const company = this.#receivers.company(this.#committee, this.state.height, answers);
+    this.#signing.tick(this.state, company);
+    this.#feed({ type: 'tick', company });
   }
 
   #planBegin(): void {
@@ -315,7 +318,8 @@ export class ConsensusDriver {
         this.#accuse(effect);
         return undefined;
       case 'serve':
-        this.#sendTo(effect.to, servedOf(this.#ledger, effect.height, this.state));
+        // Anybody asks for any height: a record that cannot be read is no reason to stop.
+        this.#attempt(() => this.#sendTo(effect.to, servedOf(this.#ledger, effect.height, this.state)));
         return undefined;
       case 'stop':
       case 'bar':
@@ -455,10 +459,13 @@ export class ConsensusDriver {
   }
 
   #receive(peer: Peer, bytes: Bytes): void {
-    if (this.#closed) return;
     // No input of a neighbour may end this node.
+    if (!this.#closed) this.#attempt(() => this.#read(peer, bytes)?.());
+  }
+
+  #attempt(run: () => void): void {
     try {
-      this.#read(peer, bytes)?.();
+      run();
     } catch (error) {
       this.#lost(error);
     }
@@ -482,7 +489,7 @@ export class ConsensusDriver {
     }
   }
 
-  /** By an error of this node, for example of its store, or for lack of memory. What is needed comes again by anti-entropy. */
+  /** A message, an answer or a tick, by an error of this node, for example of its store, or for lack of memory. What is needed comes again by anti-entropy. */
   #lost(error: unknown): void {
     const { log, steady, onLost } = this.#with;
     this.#lostMessages++;
