@@ -26,6 +26,7 @@ import { chainOfApi } from './accountant/chain.ts';
 import { NodeChains } from './accountant/node-chains.ts';
 import { TermRunner } from './accountant/term-runner.ts';
 import type { ConnectDocument } from './api/documents.ts';
+import { followLoggedBans, readLoggedBans } from './api/operator/logged-bans.ts';
 import { OperatorToken } from './api/operator/operator-token.ts';
 import { pausePayouts } from './api/operator/payout-pause.ts';
 import { openPoolApi } from './api/pool-api.ts';
@@ -79,6 +80,7 @@ export interface Pool {
 const REPORT_MILLIS = 2_000;
 const FLUSH_MILLIS = 10_000;
 const UPKEEP_MILLIS = 30_000;
+const BANS_MILLIS = 30_000;
 const FULL_DISK_MILLIS = 1_000;
 const SLICE_MILLIS = 1_000;
 const CHAIN_MILLIS = 5_000;
@@ -232,6 +234,8 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   const poolName = (await editedPoolName(sql)) ?? values.poolName;
   const pool = { pool: { payout: payload, address, name: poolName }, ...offer };
   const { sources } = node;
+  const followBans = () => followLoggedBans(shared, () => readLoggedBans(sql), steadyMillis);
+  await followBans();
   const stratum = await startPoolStratum({ ...values, poolName }, pool, {
     ...dependencies,
     bootId,
@@ -275,6 +279,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   await report();
   every(REPORT_MILLIS, report, 'figures', dependencies);
   every(CHAIN_MILLIS, look, 'the chain', dependencies);
+  every(BANS_MILLIS, followBans, 'bans of operators', dependencies);
   every(FLUSH_MILLIS, () => refusals.flush(sql), 'refused shares', dependencies);
   every(FLUSH_MILLIS, () => best.flush(sql), 'best shares', dependencies);
   every(FLUSH_MILLIS, () => keep.round(), 'journals', dependencies);

@@ -17,8 +17,10 @@ export function webSocketOf(service: Service): string | undefined {
 export const tcpOf = ({ tls }: Service, port: number, protocol: 'stratum' | 'stratum2' = 'stratum'): string =>
   `${protocol}+${tls ? 'tls' : 'tcp'}://${poolHost()}:${port}`;
 
-/** Until an address is typed, its place is named. */
-export const userOf = (address: string): string => `${address.trim() || 'ADDRESS'}.rig1`;
+const ADDRESS = /^[a-z0-9]{1,128}$/;
+
+/** Until an address is typed, its place is named. The line goes into a shell, and what is typed may be of a link that somebody sent. */
+export const userOf = (typed: string): string => `${ADDRESS.test(typed.trim()) ? typed.trim() : 'ADDRESS'}.rig1`;
 
 export const commandTo = (url: string, address: string): string => `svc-miner -o ${url} -u ${userOf(address)}`;
 

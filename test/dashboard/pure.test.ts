@@ -14,6 +14,7 @@ import {
 import { read } from '../../dashboard/data/client.ts';
 import { type CsvColumn, csvOf, csvTime } from '../../dashboard/data/csv.ts';
 import { nextWait } from '../../dashboard/data/live.ts';
+import { userOf } from '../../dashboard/data/miner-command.ts';
 import { earnedPerDay, payoutProgress, secondsToPayout, secondsUntilPaid } from '../../dashboard/earnings.ts';
 import { updateNotice } from '../../dashboard/explorer/update-notice.ts';
 import {
@@ -46,6 +47,12 @@ import { codePoint } from '../protocol/fuzz.ts';
 import { POOL } from './made-up-pool.ts';
 
 beforeAll(loadPageWords);
+
+test('the line to paste into a shell has an address in it, or the word for one', () => {
+  expect(userOf(' dsvc1abc2 ')).toBe('dsvc1abc2.rig1');
+  for (const typed of ['', ' ', '$(reboot)', 'a;b', 'a b', '`a`', "a'", 'a\nb', '-o', '\u202ea', 'a.rig2'])
+    expect(userOf(typed)).toBe('ADDRESS.rig1');
+});
 
 test('a fee and a window come with those that are announced, and when', () => {
   const [pplns] = POOL.services;

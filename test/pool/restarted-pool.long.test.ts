@@ -3,9 +3,10 @@
  * TCP and WebSocket, on both ports. Every session goes on, shares found on jobs of before are accepted once, and what was told is booked. A process that is killed leaves its
  * files, and what it had in Redis, as they are at that moment: so does a copy of them that is made while it lives. With real programs: restarted-sessions.deep.slow.test.ts.
  */
-import { cpSync } from 'node:fs';
+import { cpSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import type { BansDocument } from '../../pool/api/operator/operator-documents.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { CODE } from '../../protocol/stratum/errors.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';
@@ -23,6 +24,8 @@ const LINES = [
   [V2Client, 'pplns', 'ws'],
   [V1Client, 'solo', 'tcp'],
 ] as const;
+
+const NETWORK = '203.0.113.0/24';
 
 /** One miner over all restarts. `told` are its accepted shares. */
 class Miner {
@@ -77,6 +80,17 @@ class Miner {
   }
 }
 
+/** The bans of operators, after one was set or lifted. */
+async function bans(pool: RunningPool, method?: 'POST' | 'DELETE', body?: object): Promise<string[]> {
+  const url = `http://127.0.0.1:${pool.web.port}/api/v1/operator/bans`;
+  const authorization = `Bearer ${readFileSync(join(pool.dataDir, 'operator.token'), 'utf8').trim()}`;
+  const headers = { authorization, 'content-type': 'application/json' };
+  if (method !== undefined)
+    expect((await fetch(url, { method, headers, body: JSON.stringify(body) })).status).toBe(200);
+  const document = (await (await fetch(url, { headers: { authorization } })).json()) as BansDocument;
+  return document.bans.map(({ key }) => key);
+}
+
 test.each([
   ['with Redis', true],
   ['without Redis', false],
@@ -97,6 +111,8 @@ test.each([
     await each((miner) => miner.connect(first));
     await each((miner) => miner.work());
 
+    expect(await bans(first, 'POST', { key: NETWORK, minutes: 60 })).toEqual([NETWORK]);
+
     const next = join(temporaryDirectory(), 'pool');
     await until(async () => (await bookedShares(bed.sql)).size === miners.length);
     await redis?.save();
@@ -107,11 +123,14 @@ test.each([
     const killed = await bed.start(next);
     await each((miner) => miner.connect(killed));
     await each((miner) => miner.goOn());
+    expect(await bans(killed)).toEqual([NETWORK]);
+    expect(await bans(killed, 'DELETE', { key: NETWORK })).toEqual([]);
 
     await killed.stop();
     const stopped = await bed.start(next);
     await each((miner) => miner.connect(stopped));
     await each((miner) => miner.goOn());
+    expect(await bans(stopped)).toEqual([]);
 
     const booked = async () =>
       new Map([...(await bookedShares(bed.sql))].map(([name, { accepted }]) => [name, accepted]));

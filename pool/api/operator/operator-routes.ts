@@ -24,6 +24,7 @@ import { CHART_HOURS, tierOfPool } from '../public/chart-view.ts';
 import { COSTS, FIELDS, paged, pageOfQuery, type Route } from '../route.ts';
 import { edit, editorOf, editRoutes } from './edit-routes.ts';
 import { acceptReward, heldRewards } from './held-rewards.ts';
+import { MAX_BAN_MINUTES } from './logged-bans.ts';
 import * as o from './operator-documents.ts';
 import { operator } from './operator-route.ts';
 import { payoutsPaused } from './payout-pause.ts';
@@ -46,7 +47,6 @@ export type OperatorDependencies = {
 const MOST_CONNECTIONS = 200;
 const SEARCHED =
   'those that a ban of this would cover: an IP address, a network or a mining address; else a part of a worker, of a program or of an IP address';
-const MAX_BAN_MINUTES = 365 * 24 * 60;
 
 export function operatorRoutes(dependencies: OperatorDependencies): Route[] {
   const { sql, shared, edits, now, chain, config, wallet, isAccountant, network, connections } = dependencies;
