@@ -11,8 +11,8 @@ import { type Bytes, concat, toHex } from '../../protocol/bytes.ts';
 import { decodeProposedCut } from '../../protocol/consensus/proposal.ts';
 import type { Certificate } from '../../protocol/ledger/cut.ts';
 import { steadyMillis } from '../../runtime/clock/clock.ts';
-import { quietLog } from '../quiet-log.ts';
 import { hostHere } from '../network/host-here.ts';
+import { quietLog } from '../quiet-log.ts';
 import { until } from '../until.ts';
 import { CUT_MILLIS, type Driven, DrivenNetwork, MEMBERS, mineOn } from './driven.ts';
 
