@@ -20,6 +20,7 @@ import { certifiable, type OpenedChain, type OpenOptions, openChain } from './ch
 import type { FullNode, NodeEvents, Origin, Submission, Template, TemplateRequest } from './full-node.ts';
 import type { CutEffects } from './ledger/effects.ts';
 import { nameOf } from './ledger/registration.ts';
+import type { ReadTransaction } from './ledger/work-block.ts';
 import { Admission } from './mempool/admission.ts';
 import { ChecksAhead } from './mempool/checks-ahead.ts';
 import { Mempool } from './mempool/mempool.ts';
@@ -137,6 +138,7 @@ class EmbeddedNode implements ConsensusNode {
         now: steady,
         onAdded: (entry) => {
           this.#dropped.delete(entry.name);
+          for (const block of this.#pool.carriers(entry.read)) this.#carry(block, [entry.read]);
           this.#listeners.emit('mempoolAdded', entry);
         },
         onRemoved: (entry, reason) => {
@@ -288,11 +290,15 @@ class EmbeddedNode implements ConsensusNode {
     };
   }
 
+  /** A block that no cut takes yet must not hold payments back. */
+  #carry({ id, header }: WaitingBlock, copies: readonly ReadTransaction[]): void {
+    if (header.timestampMillis <= this.#dependencies.now() + CARRIES_AHEAD_MILLIS)
+      this.mempool.carried(nameOf(id), copies);
+  }
+
   #onAccepted(block: WaitingBlock): void {
     const { record } = block;
-    // A block that no cut takes yet must not hold payments back.
-    if (block.header.timestampMillis <= this.#dependencies.now() + CARRIES_AHEAD_MILLIS)
-      this.mempool.carried(nameOf(block.id), block.transactions);
+    this.#carry(block, block.transactions);
     this.#ahead.begin(block);
     const { anchorHeight: anchor, origin } = record;
     this.#dependencies.log.debug('block accepted', { block: block.id, anchor, origin });

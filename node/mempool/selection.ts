@@ -13,6 +13,7 @@ export type SelectionRules = {
   readonly maxTransactions: number;
   /** Bytes of the body that are free for transactions; each takes 4 more than its wire form. */
   readonly maxBytes: number;
+  readonly maxSignatures: number;
   /** Whether a transaction submitted to this node waits. If none does, no relayed one comes before another of its rate. */
   readonly ownWaits: boolean;
   /** Heartbeats and evidence: they come first in a part of the room, whatever they pay. */
@@ -32,39 +33,36 @@ const SMALLEST = LENGTH_BYTES + MIN_TRANSACTION_BYTES;
  */
 const MAX_MISFITS = 256;
 
-/** `kept` are taken already; the rest of the room is filled. */
+/** What fits of `kept` is taken first; the rest of the room is filled. */
 export function selectTransactions(
   groups: Iterable<RateGroup>,
   rules: SelectionRules,
   kept: readonly Entry[] = [],
 ): Entry[] {
-  const chosen = [...kept];
-  const taken = new Set(kept);
-  let misfits = 0;
+  const chosen: Entry[] = [];
+  const taken = new Set<Entry>();
   let room = rules.maxBytes;
-  for (const entry of kept) room -= entry.wire.length + LENGTH_BYTES;
-  let reservedRoom = Math.min(room, rules.maxBytes / RESERVED_PART);
-  for (const entry of rules.reserved === undefined ? [] : drawn([rules.reserved.first], rules.random)) {
+  let signatures = rules.maxSignatures;
+  const take = (entry: Entry, most = room): boolean => {
     const bytes = entry.wire.length + LENGTH_BYTES;
-    if (taken.has(entry) || bytes > reservedRoom || chosen.length >= rules.maxTransactions) continue;
+    if (bytes > most || entry.read.signatures > signatures) return false;
     chosen.push(entry);
     taken.add(entry);
-    reservedRoom -= bytes;
     room -= bytes;
-  }
+    signatures -= entry.read.signatures;
+    return true;
+  };
+  for (const entry of kept) take(entry);
+  const unreserved = room - Math.min(room, rules.maxBytes / RESERVED_PART);
+  for (const entry of rules.reserved === undefined ? [] : drawn([rules.reserved.first], rules.random))
+    if (!taken.has(entry) && chosen.length < rules.maxTransactions) take(entry, room - unreserved);
+  let misfits = 0;
   for (const { first, second } of groups)
     for (const tier of rules.ownWaits ? [[first], [second]] : [[first, second]])
       for (const entry of drawn(tier, rules.random)) {
-        if (chosen.length >= rules.maxTransactions || room < SMALLEST || misfits >= MAX_MISFITS) return chosen;
-        const bytes = entry.wire.length + LENGTH_BYTES;
-        if (taken.has(entry)) continue;
-        if (bytes > room) {
-          misfits++;
-          continue;
-        }
-        misfits = 0;
-        chosen.push(entry);
-        room -= bytes;
+        const isFull = room < SMALLEST || signatures < 1 || misfits >= MAX_MISFITS;
+        if (chosen.length >= rules.maxTransactions || isFull) return chosen;
+        if (!taken.has(entry)) misfits = take(entry) ? 0 : misfits + 1;
       }
   return chosen;
 }

@@ -10,6 +10,7 @@ import { ID_BYTES } from '../../protocol/crypto/identifier.ts';
 import { merkleRootOfHashes } from '../../protocol/crypto/merkle.ts';
 import { datasetSeed } from '../../protocol/crypto/pow.ts';
 import { encodeBody, MAX_BODY_BYTES, MAX_PARENTS, parentsRoot } from '../../protocol/ledger/body.ts';
+import { MAX_CUT_BLOCKS, MAX_CUT_SIGNATURES } from '../../protocol/ledger/cut.ts';
 import { splitHalves } from '../../protocol/ledger/emission.ts';
 import { encodeHeader, registrationWindowEnd } from '../../protocol/ledger/header.ts';
 import { rewardRoot } from '../../protocol/ledger/reward.ts';
@@ -30,6 +31,17 @@ export const DRAW_MILLIS = 5_000;
 export const MAX_DRAWS = 64;
 /** Maximum size of a body without its transactions. */
 const BODY_OVERHEAD = 1 + 49 + 1 + MAX_EXTRANONCE + 1 + MAX_PARENTS * ID_BYTES + 4;
+
+/** So many fit in a cut from each of as many blocks as it takes. */
+const LEAST_SIGNATURES = MAX_CUT_SIGNATURES / MAX_CUT_BLOCKS;
+
+/**
+ * Signatures of a new block (ledger rule 42): what the waiting blocks leave of the next cut's. Heavier ones would only wait, and a
+ * target is made from registered work: while full bodies alone fill the cuts, it could not follow a rise of the hash rate, and
+ * what is found beyond four blocks a cut would be lost.
+ */
+const signaturesLeft = ({ signatures }: WorkPool): number =>
+  Math.max(LEAST_SIGNATURES, MAX_CUT_SIGNATURES - signatures);
 
 /** Templates whose transactions are remembered. */
 const MAX_MADE = 256;
@@ -182,7 +194,7 @@ export class TemplateMaker {
     const kept = this.#draws.get(name);
     // The clock goes back only in tests; that ends a draw too.
     const current = kept !== undefined && now >= kept.at && now < kept.at + DRAW_MILLIS ? kept : undefined;
-    const { mempool, random } = this.#dependencies;
+    const { mempool, pool, random } = this.#dependencies;
     if (current?.anchorHeight === anchorHeight) {
       if (!current.content.entries.every((entry) => mempool.holds(entry)))
         current.content = contentOf(current.content.entries.filter((entry) => mempool.holds(entry)));
@@ -192,6 +204,7 @@ export class TemplateMaker {
     const rules = {
       maxTransactions,
       maxBytes: MAX_BODY_BYTES - BODY_OVERHEAD,
+      maxSignatures: signaturesLeft(pool),
       ownWaits: mempool.oldestOwnMillis() !== undefined,
       reserved: mempool.reserved,
       random,

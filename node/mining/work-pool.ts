@@ -10,7 +10,7 @@ import { MAX_PARENTS } from '../../protocol/ledger/body.ts';
 import { MAX_CUT_BLOCKS, MAX_CUT_SIGNATURES } from '../../protocol/ledger/cut.ts';
 import type { Outpoint } from '../../protocol/transactions/transaction.ts';
 import type { BlockRecord, UnspentOutput } from '../full-node.ts';
-import { carriedSignatures, chooseBlocks, isWindowOpen, lookedUpOnce, nameOf } from '../ledger/registration.ts';
+import { chooseBlocks, isWindowOpen, lookedUpOnce, nameOf } from '../ledger/registration.ts';
 import type { ReadTransaction, WorkBlock } from '../ledger/work-block.ts';
 import { LEAST_CUTS_LEFT } from './anchor-choice.ts';
 
@@ -32,6 +32,8 @@ export type WorkPoolOptions = { readonly maxBlocks: number; readonly maxBytes: n
 
 export class WorkPool {
   bytes = 0;
+  /** Carried by the waiting blocks together (ledger rule 43). */
+  signatures = 0;
   readonly #options: WorkPoolOptions;
   readonly #blocks = new Map<string, WaitingBlock>();
   readonly #outside = new Map<string, Outside>();
@@ -82,6 +84,11 @@ export class WorkPool {
     return this.#carried.get(nameOf(transactionId))?.find(({ copy }) => isGood(copy))?.block;
   }
 
+  /** The blocks that carry a copy of it. */
+  carriers({ name }: Pick<ReadTransaction, 'name'>): WaitingBlock[] {
+    return (this.#carried.get(name) ?? []).map(({ block }) => block);
+  }
+
   /** An output that a waiting transaction would make: its identifier covers what it makes. */
   output(outpoint: Outpoint): UnspentOutput | undefined {
     const copy = this.#carried.get(nameOf(outpoint.transactionId))?.[0]?.copy;
@@ -121,6 +128,7 @@ export class WorkPool {
       else carried.push({ block, copy });
     }
     this.bytes += block.bodyBytes.length;
+    this.signatures += block.signatures;
   }
 
   /** On record but not in the pool: its body stays reserved until a cut has decided about it. */
@@ -152,6 +160,7 @@ export class WorkPool {
       else this.#carried.set(name, left);
     }
     this.bytes -= block.bodyBytes.length;
+    this.signatures -= block.signatures;
     return block;
   }
 
@@ -200,7 +209,7 @@ export class WorkPool {
    */
   parents({ height, timestampMillis, isRegistered }: ParentRules): Bytes[] {
     const waiting = [...this.#blocks.values()];
-    if (waiting.length > MAX_CUT_BLOCKS / 2 || carriedSignatures(waiting) > MAX_CUT_SIGNATURES / 2) return [];
+    if (waiting.length > MAX_CUT_BLOCKS / 2 || this.signatures > MAX_CUT_SIGNATURES / 2) return [];
     const lasting = waiting.filter(
       ({ header, bodyId }) =>
         header.timestampMillis <= timestampMillis &&

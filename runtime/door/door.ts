@@ -285,13 +285,17 @@ export class Door {
 
   #request(request: IncomingMessage, response: ServerResponse): void {
     const connection = connectionOf(request.socket);
-    if (connection === undefined || connection.requests >= MAX_PIPELINED) return void request.socket.destroy();
+    if (connection === undefined || connection.isLeaving || connection.requests >= MAX_PIPELINED)
+      return void request.socket.destroy();
     connection.begin();
     if (hasBody(request)) {
       connection.wait();
       request.once('end', () => connection.work());
     }
-    response.once('prefinish', () => connection.wait());
+    response.once('prefinish', () => {
+      connection.wait();
+      if (!request.complete) endBehindAnswer(request);
+    });
     response.on('close', () => connection.done());
     response.on('error', () => response.destroy());
     this.#inTurn(request, request, () => this.#serve(request, response));
@@ -426,6 +430,19 @@ export class Door {
 
 function destroyThis(this: Socket): void {
   this.destroy();
+}
+
+/**
+ * For a request that is answered before its body was sent: node:http would destroy the socket behind the answer, which
+ * resets the connection, and who goes on sending then loses the answer that says why.
+ */
+function endBehindAnswer(request: IncomingMessage): void {
+  const { socket } = request;
+  socket.destroySoon = () => {
+    connectionOf(socket)?.leave();
+    lastWords(socket, '');
+    request.resume();
+  };
 }
 
 /** Answers a socket that gets no WebSocket, and ends it. */

@@ -9,9 +9,12 @@ import type { ReadTransaction } from '../../node/ledger/work-block.ts';
 import { operationsToRecheck } from '../../node/mempool/impossible-operations.ts';
 import { type Entry, Mempool } from '../../node/mempool/mempool.ts';
 import { type SelectionRules, selectTransactions } from '../../node/mempool/selection.ts';
+import { DRAW_MILLIS } from '../../node/mining/template.ts';
+import type { ConsensusNode } from '../../node/node.ts';
 import { burnAddressPayload } from '../../protocol/address.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { utf8 } from '../../protocol/bytes.ts';
+import { blockId } from '../../protocol/ledger/header.ts';
 import { encodeOperation } from '../../protocol/staking/operation.ts';
 import {
   decodeTransaction,
@@ -130,6 +133,29 @@ test('two blocks of one cut with rival spends: one executes, the other fails as 
   ).toEqual(['executed', 'conflict']);
 });
 
+test('a template leaves out what a waiting block carries, also if the block came first, or waited through a restart', async () => {
+  const wire = bed.payment([bed.treasury(0)], pays());
+  const offered = () => {
+    bed.now += DRAW_MILLIS;
+    return bed.node.template({ payout: alice, maxTransactions: 10 }).transactionCount;
+  };
+  await bed.node.submitTransaction(wire);
+  expect(offered()).toBe(1);
+  const { header, body } = bed.make(alice);
+  await bed.reopen();
+  await bed.node.submitBlock(header, body);
+  for (let restarts = 0; restarts < 2; restarts++) {
+    expect(codeOf(await bed.node.submitTransaction(wire))).toBe('accepted');
+    expect(offered()).toBe(0);
+    await bed.reopen();
+  }
+  // Without the block it is offered: what it carries was left to it, and not lost.
+  const { ledger } = bed.node as ConsensusNode;
+  expect(codeOf(await bed.node.submitTransaction(wire))).toBe('accepted');
+  await ledger.forget([blockId(header)]);
+  expect(offered()).toBe(1);
+});
+
 test('what no block took in time expires, and says so for good', async () => {
   const sent = await bed.pay([bed.treasury(0)], pays(), { validUntil: 2 });
   await bed.seal();
@@ -186,6 +212,7 @@ function waitingRoom() {
       id: utf8(name),
       wire: new Uint8Array(bytes),
       mass: 1,
+      signatures: 2,
       body: { inputs: [], validUntilHeight: 9 },
     };
     return mempool.add(read as unknown as ReadTransaction, [], rate, origin);
@@ -194,6 +221,7 @@ function waitingRoom() {
     selectTransactions(mempool.groups(), {
       maxTransactions: 100,
       maxBytes: 1_000_000,
+      maxSignatures: 1_000,
       ownWaits: mempool.oldestOwnMillis() !== undefined,
       random,
       ...rules,
@@ -247,6 +275,19 @@ test('selection: with nothing of its own the node has nothing to age against', (
     header: { height: 1 },
   } as unknown as CutEffects);
   expect(firsts()).toEqual(new Set(['a', 'b', 'c']));
+});
+
+test('selection: no more signatures than there is room for, also of those that an earlier choice had', () => {
+  const { mempool, add, chosen } = waitingRoom();
+  for (let i = 0; i < 9; i++) add(`${i}`, BigInt(20 - i), 'own', 1);
+  expect(chosen({ maxSignatures: 7 })).toEqual(['0', '1', '2']);
+  expect(chosen({ maxSignatures: 1 })).toEqual([]);
+  const kept = [...mempool.list()].slice(3);
+  const rules = { maxTransactions: 100, maxBytes: 1_000_000, ownWaits: true, random: randomOf(1) };
+  const again = (maxSignatures: number) =>
+    selectTransactions(mempool.groups(), { ...rules, maxSignatures }, kept).map(({ name }) => name);
+  expect(again(4)).toEqual(['3', '4']);
+  expect(again(14)).toEqual(['3', '4', '5', '6', '7', '8', '0']);
 });
 
 test('selection: what does not fit is passed over, and a full body is not searched for ever', () => {

@@ -14,6 +14,7 @@ import { WebSockets, type WebSocketsOptions } from '../../runtime/door/web-socke
 import { InvariantError } from '../../runtime/invariant.ts';
 import { dial, handshake, type RawClient, say, socketsOf } from '../attack/raw-client.ts';
 import { quietLog } from '../quiet-log.ts';
+import { until } from '../until.ts';
 
 type Made = { readonly port: number; readonly door: Door; readonly lines: string[] };
 
@@ -132,12 +133,36 @@ test('a refused connection is gone on our side though the client never closes it
   for (const { socket } of clients) socket.destroy();
 });
 
+test('who is refused in the middle of a body reads why, though it goes on sending, and is gone in its time', async () => {
+  const answered = Promise.withResolvers<void>();
+  const { port, door } = await open({
+    request: async (request, response) => {
+      request.socket.once('finish', answered.resolve);
+      const body = await readBody(request, 1_000);
+      response.writeHead(body === 'too_large' ? 413 : 200, { connection: 'close' }).end('told');
+    },
+  });
+  const part = `1000\r\n${'x'.repeat(0x1000)}\r\n`;
+  const client = await dial(port, 'POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n');
+  client.socket.pause();
+  client.socket.write(part);
+  await answered.promise;
+  for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
+  // Sent behind the answer, by a client that has not come to read it: a reset would take the answer with it.
+  for (let i = 0; i < 20 && !client.socket.destroyed; i++)
+    await new Promise<void>((resolve) => client.socket.write(part, () => resolve()));
+  client.socket.resume();
+  await client.ended;
+  expect(status(client.text)).toBe(413);
+  await until(() => door.figures.open === 0);
+});
+
 test('nothing sent, half a head, half a body, no answer: each has its time', async () => {
   const { port, door } = await open(
     {
       request: async (request, response, { path }) => {
         if (path === '/never') return;
-        const body = await readBody(request, 1_000);
+        const body = await readBody(request, 200_000);
         if (body !== 'incomplete') response.end('whole');
       },
     },
