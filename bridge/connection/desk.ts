@@ -75,6 +75,8 @@ export class Desk implements ConversationDesk {
   readonly verifications: FairShare;
   readonly #dependencies: DeskDependencies;
   readonly #conversations = new Set<Conversation>();
+  /** Those that are not logged in, by client: only these are ended by a ban by score. */
+  readonly #newcomers = new Map<string, Set<Conversation>>();
   readonly #sessions: HeldSessions;
   readonly #logins: Logins;
   readonly #reports: Reports;
@@ -154,6 +156,8 @@ export class Desk implements ConversationDesk {
     const Form = form === 'v1' ? V1Conversation : V2Conversation;
     const conversation = new Form(service, this, peer, address);
     this.#conversations.add(conversation);
+    const { client } = conversation;
+    this.#newcomers.set(client, (this.#newcomers.get(client) ?? new Set()).add(conversation));
     this.#opened++;
     const left = this.banLeft(address);
     if (left > 0) conversation.session.ban(left);
@@ -166,6 +170,7 @@ export class Desk implements ConversationDesk {
     if (!conversation.isEnding) this.#reports.ended(reason);
     conversation.isEnding = true;
     const { session } = conversation;
+    this.#isKnown(conversation);
     this.#fanOut.forget(conversation);
     this.#receipts.forget(conversation);
     this.#excess.forget(conversation);
@@ -176,6 +181,12 @@ export class Desk implements ConversationDesk {
     if (!this.#sessions.has(session)) return;
     this.#tellLeft(session);
     this.#sessions.retire(conversation);
+  }
+
+  /** It has logged in, or is gone. */
+  #isKnown(conversation: Conversation): void {
+    const others = this.#newcomers.get(conversation.client);
+    if (others?.delete(conversation) === true && others.size === 0) this.#newcomers.delete(conversation.client);
   }
 
   get log(): DeskDependencies['log'] {
@@ -208,12 +219,10 @@ export class Desk implements ConversationDesk {
     else this.#operatorBans.set(key, { untilMillis, covers });
     if (covers === undefined && this.counts.works(key)) return;
     let closed = 0;
-    for (const conversation of this.#conversations) {
+    // Many rigs share an address: one by score spares those that mine. Strangers earn bans faster than all connections could be looked at.
+    for (const conversation of covers === undefined ? (this.#newcomers.get(key) ?? []) : this.#conversations) {
       const { session, address, isEnding } = conversation;
-      const account = session.member?.account ?? null;
-      // Many rigs share an address: one by score spares those that mine.
-      if (isEnding || !(covers?.({ address, account }) ?? (session.mining === null && conversation.client === key)))
-        continue;
+      if (isEnding || covers?.({ address, account: session.member?.account ?? null }) === false) continue;
       session.ban(left);
       conversation.flush();
       closed++;
@@ -314,6 +323,7 @@ export class Desk implements ConversationDesk {
   }
 
   joined(conversation: Conversation, member: Member): void {
+    this.#isKnown(conversation);
     this.#sessions.hold(conversation);
     this.#reports.worker('joined', member, this.now());
   }
@@ -505,7 +515,10 @@ export class Desk implements ConversationDesk {
       const conversation = next.value;
       this.#over(conversation, () => this.#look(conversation, now));
     }
-    if (this.bans.size > 0) for (const [key, until] of this.bans) if (until <= now) this.bans.delete(key);
+    // Nearly in the order of their ends; one that is over holds nobody up meanwhile.
+    for (const [key, until] of this.bans)
+      if (until <= now) this.bans.delete(key);
+      else break;
     for (const [key, { untilMillis }] of this.#operatorBans) if (untilMillis <= now) this.#operatorBans.delete(key);
   }
 

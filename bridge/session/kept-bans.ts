@@ -35,17 +35,13 @@ export class KeptBans {
     return until === undefined || until > nowMillis ? until : undefined;
   }
 
-  /** Those that hold; the others are forgotten, and `ended` gets their keys. */
-  list(nowMillis: number, ended: (key: string) => void = () => undefined): { key: string; untilMillis: number }[] {
+  /** Those that hold, of the operator first; the others are forgotten. */
+  list(nowMillis: number): { key: string; untilMillis: number }[] {
     const held: { key: string; untilMillis: number }[] = [];
     for (const bans of [this.#operators, this.#byScore])
-      for (const [key, untilMillis] of [...bans]) {
+      for (const [key, untilMillis] of [...bans])
         if (untilMillis > nowMillis) held.push({ key, untilMillis });
-        else {
-          bans.delete(key);
-          ended(key);
-        }
-      }
+        else bans.delete(key);
     return held;
   }
 }

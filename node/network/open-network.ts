@@ -163,7 +163,13 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
       sync?.wake();
     },
   });
-  const transactions = new TransactionRelay({ node, network, isSynced, steady: steadyMillis });
+  const transactions = new TransactionRelay({
+    node,
+    network,
+    isSynced,
+    steady: steadyMillis,
+    holderOf: (peer) => budget.holderOf(peer),
+  });
   const blocks = new BlockRelay({ node, network, isSynced });
   const pull = new WaitingPull({ node, network, relay: transactions, isSynced, steady: steadyMillis });
   const judges: Readonly<Record<Topic, { judge(peer: PeerName, data: Uint8Array): Promise<Finding> }>> = {

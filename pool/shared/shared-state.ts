@@ -63,6 +63,7 @@ export interface SharedState {
   readonly sessions: SessionShelf;
   ban(ban: Ban): Promise<void>;
   unban(key: string): Promise<boolean>;
+  /** Those of operators first. */
   bans(): Promise<readonly Ban[]>;
   report(figures: InstanceFigures): Promise<void>;
   /** Instances that reported recently, including this one. */

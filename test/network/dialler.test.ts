@@ -52,7 +52,10 @@ class Network {
     };
     this.dialler = new Dialler(OUTBOUND, {
       host: host as unknown as Host,
-      limits: { isBarred: (name: string) => this.barred.has(name) } as unknown as ConnectionLimits,
+      limits: {
+        isBarred: (name: string) => this.barred.has(name),
+        placeOf: (peer: string) => peer,
+      } as unknown as ConnectionLimits,
       book: this.book,
       failed: () => undefined,
     });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { count, encode } from '../../pool/shared/codec.ts';
 import { connectRedis, redisKeys, redisReady } from '../../pool/shared/redis.ts';
 import { RedisSharedState } from '../../pool/shared/redis-shared-state.ts';
 import { type InstanceFigures, LocalSharedState, type News } from '../../pool/shared/shared-state.ts';
@@ -96,6 +97,19 @@ test('instances share bans, news and figures, and a session is taken by one of t
   await b.state.report(figures('b'));
   expect((await b.state.instances()).map((each) => each.instance).sort()).toEqual(['a', 'b']);
   for (const each of [a, b, c]) await each.state.close();
+});
+
+test('bans that are over leave Redis, also where no instance knows of them any more', async () => {
+  const here = await open('over');
+  const { seal } = testSealed();
+  for (const [key, untilMillis] of [
+    ['10.0.0.5', Date.now() - 1],
+    ['10.0.0.6', Date.now() + 60_000],
+  ] as const)
+    await here.redis.hset(redisKeys('over').bans, key, seal.seal('ban', key, encode(count, untilMillis)));
+  expect(await here.state.bans()).toEqual([]);
+  expect(await here.redis.hkeys(redisKeys('over').bans)).toEqual(['10.0.0.6']);
+  await here.state.close();
 });
 
 test('while Redis is away each goes on alone, and bans are shared again when it is back', async () => {

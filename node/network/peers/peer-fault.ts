@@ -34,8 +34,9 @@ export class StingyAnswer extends Error {
 }
 
 /**
- * A request without an answer. `unanswered`: it was sent, and no complete answer arrived in time. `not_asked`: it was
- * not sent, because the peer has disconnected or too many requests wait for it, or this node gave up its answer. `busy`: the peer is serving others now.
+ * A request without an answer. `unanswered`: it was sent, and nothing of an answer arrived in time, or what is none. `not_asked`: it was
+ * not sent, because the peer has disconnected or too many requests wait for it, or this node gave up its answer. `busy`: the peer is serving others now, perhaps
+ * too slowly, or gave the answer up for them.
  * Only the first is the peer's fault.
  */
 export type AskCode = 'unanswered' | 'not_asked' | 'busy';

@@ -16,11 +16,9 @@ export const FAULTS = {
   false_height: 25,
   /** A transaction that is invalid in every state. */
   bad_transaction: 20,
-  /** It did not read an answer in time. */
-  unread: 20,
   /** Too many requests. */
   flood: 10,
-  /** No answer in time, or a broken one. */
+  /** Nothing of an answer in time, or a broken one. */
   unanswered: 10,
   /** It announced something, was asked at once and does not have it, more often than conflicts and full mempools explain. */
   undelivered: 10,

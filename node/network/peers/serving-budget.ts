@@ -49,7 +49,8 @@ export class ServingBudget {
     this.#holders.set(peer, ip === undefined || isLoopback(ip) ? peer : clientKey(ip));
   }
 
-  #holderOf(peer: PeerName): string {
+  /** The address that it shares with others; of one on this machine its name. */
+  holderOf(peer: PeerName): string {
     return this.#holders.use(peer) ?? peer;
   }
 
@@ -65,21 +66,21 @@ export class ServingBudget {
   }
 
   mayAsk(peer: PeerName): boolean {
-    const [holder, now] = [this.#holderOf(peer), this.#steady()];
+    const [holder, now] = [this.holderOf(peer), this.#steady()];
     const { millis, bytes, dearest } = this.#of(holder, now);
     return millis.tokens > 0 && bytes.tokens > 0 && this.#millis.has(holder, now, dearest);
   }
 
   mayReadPart(peer: PeerName): boolean {
-    return this.#parts.has(this.#holderOf(peer), this.#steady(), CHUNK_BYTES);
+    return this.#parts.has(this.holderOf(peer), this.#steady(), CHUNK_BYTES);
   }
 
   chargePart(peer: PeerName, bytes: number): void {
-    this.#parts.charge(this.#holderOf(peer), this.#steady(), bytes);
+    this.#parts.charge(this.holderOf(peer), this.#steady(), bytes);
   }
 
   charge(peer: PeerName, millis: number, bytes: number): void {
-    const [holder, now] = [this.#holderOf(peer), this.#steady()];
+    const [holder, now] = [this.holderOf(peer), this.#steady()];
     const used = this.#of(holder, now);
     used.millis = less(used.millis, millis);
     used.bytes = less(used.bytes, bytes);

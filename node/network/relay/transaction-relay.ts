@@ -63,6 +63,8 @@ export type TransactionRelayDependencies = {
   /** A node that is far behind cannot judge transactions, and does not ask for them. */
   isSynced(): boolean;
   steady(): number;
+  /** The address that a peer shares with others: a new name must not have a part of its own. Without it each is counted alone. */
+  holderOf?(peer: PeerName): string;
 };
 
 export class TransactionRelay {
@@ -167,7 +169,11 @@ export class TransactionRelay {
 
   /** Whether so many identifiers of this peer are looked up now; if so, they are counted. */
   mayRead(peer: PeerName, ids: number): boolean {
-    return this.#read.take(peer, this.#with.steady(), ids);
+    return this.#read.take(this.#holderOf(peer), this.#with.steady(), ids);
+  }
+
+  #holderOf(peer: PeerName): string {
+    return this.#with.holderOf?.(peer) ?? peer;
   }
 
   #isHere(id: Bytes): boolean {
@@ -177,7 +183,11 @@ export class TransactionRelay {
 
   /** Until so many bytes of this peer's may be checked. It is not asked for more meanwhile. */
   async allowed(peer: PeerName, bytes: number, isOver: () => boolean): Promise<void> {
-    while (!this.#closed && !isOver() && !this.#checked.take(peer, this.#with.steady(), bytes / KIBIBYTE))
+    while (
+      !this.#closed &&
+      !isOver() &&
+      !this.#checked.take(this.#holderOf(peer), this.#with.steady(), bytes / KIBIBYTE)
+    )
       await new Promise((resolve) => setTimeout(resolve, CHECK_AGAIN_MILLIS).unref());
   }
 

@@ -59,17 +59,15 @@ export class AnswerDesk {
   async answer(peer: PeerName, holder: string, protocol: Protocol, stream: Stream): Promise<void> {
     const { questionBytes, millis } = PROTOCOLS[protocol];
     let held = 0;
-    let signal: AbortSignal | undefined;
     let [isBegun, isTooMuch, isRead] = [false, false, false];
     const answer = this.#under.begin(holder, (reason) => {
       if (isBegun) stream.abort(reason);
       else isTooMuch = true;
     });
     try {
-      await answerStream(stream, { bytes: questionBytes, millis }, async (question, until) => {
+      await answerStream(stream, { bytes: questionBytes, millis }, async (question) => {
         if (!this.#mayAsk(peer)) return undefined;
         if (!this.#hasRoom(holder)) return BUSY;
-        const askedAt = this.#with.steady();
         const given = await this.#with.serve(peer, protocol, question);
         held = given?.length ?? 0;
         this.#hold(holder, held);
@@ -81,15 +79,12 @@ export class AnswerDesk {
           return BUSY;
         }
         isBegun = true;
-        // Where this node took most of the time, the peer had too little to read.
-        if (this.#with.steady() - askedAt < millis / 2) signal = until;
         return given;
       });
       isRead = true;
     } catch (error) {
-      // A peer may disconnect meanwhile; but a request that is too long, or an unread answer, is its fault.
+      // A peer may disconnect meanwhile, or others use the line; but a request that is too long is its fault.
       if (/Length/.test((error as Error).name)) this.#with.fault(peer, 'malformed', 'a question that is too long');
-      else if (held > 0 && signal?.aborted === true) this.#with.fault(peer, 'unread', 'it does not read the answer');
     } finally {
       this.#hold(holder, -held);
       this.#under.over(answer, isRead);

@@ -13,6 +13,11 @@ const SLACK_BYTES = 1_024;
 const framed = (stream: Stream, maxDataLength: number) =>
   lpStream(stream, { maxDataLength, maxBufferSize: maxDataLength + SLACK_BYTES });
 
+/** The peer gave its answer up, or only a part came in time: others may use its line, or the room that it has for answers. */
+class UnfinishedError extends Error {
+  override readonly name = 'UnfinishedError';
+}
+
 export type AnswerLimits = { readonly bytes: number; readonly millis: number };
 
 /** Rejects if no complete answer arrives in time. `incoming`: where what has come of it is counted, and may be given up. */
@@ -41,7 +46,9 @@ export async function ask(
     return here;
   } catch (error) {
     // Where a piece has just come, the library says that the peer ended it.
-    throw givenUp ?? error;
+    if (givenUp !== undefined) throw givenUp;
+    const isUnfinished = stream.status === 'reset' || (signal.aborted && answer !== undefined && answer.bytes > 0);
+    throw isUnfinished ? new UnfinishedError((error as Error).message) : error;
   } finally {
     if (answer !== undefined) incoming?.answers.over(answer, false);
     // Nothing more is sent on it, and a peer that keeps it open must not occupy a slot here.
@@ -53,13 +60,13 @@ export async function ask(
 export async function answerStream(
   stream: Stream,
   { bytes, millis }: AnswerLimits,
-  answer: (question: Uint8Array, signal: AbortSignal) => Promise<Bytes | undefined>,
+  answer: (question: Uint8Array) => Promise<Bytes | undefined>,
 ): Promise<void> {
   const signal = AbortSignal.timeout(millis);
   try {
     const frames = framed(stream, bytes);
     const question = (await frames.read({ signal })).subarray();
-    const given = await answer(question, signal);
+    const given = await answer(question);
     if (given === undefined) throw new Error('there is no answer');
     await frames.write(given, { signal });
     await stream.close({ signal });

@@ -47,12 +47,30 @@ export class ConnectionLimits {
     return (this.#barred.get(name) ?? 0) > this.#steady();
   }
 
-  /** Bars a peer and its address. A peer on this machine is barred only by its name. */
+  /** The address that a peer shares with others; of one on this machine its name. */
+  holderOf(peer: PeerName, address: string): string {
+    const ip = ipOf(`${address}/`);
+    return ip === undefined || this.#isNear(ip) ? peer : clientKey(ip);
+  }
+
+  /**
+   * A peer at an address. Its name alone is barred nowhere: a liar has another one at once, and a stranger that forwards
+   * the connection of an honest peer can hold it up.
+   */
+  placeOf(peer: PeerName, address: string): string {
+    const holder = this.holderOf(peer, address);
+    return holder === peer ? peer : `${peer} ${holder}`;
+  }
+
+  /** Bars an address, and the peer there also where the operator named it. */
   bar(peer: PeerName, address: string): void {
     const until = this.#steady() + BARRED_MILLIS;
-    this.#barred.set(peer, until);
-    const ip = ipOf(`${address}/`);
-    if (ip !== undefined && !this.#isNear(ip)) this.#barred.set(clientKey(ip), until);
+    this.#barred.set(this.placeOf(peer, address), until);
+    this.#barred.set(this.holderOf(peer, address), until);
+  }
+
+  #isPlaceBarred(peer: PeerId, { remoteAddr }: MultiaddrConnection): boolean {
+    return this.isBarred(this.placeOf(`${peer}`, `${remoteAddr}`));
   }
 
   readonly gater: ConnectionGater = {
@@ -74,10 +92,9 @@ export class ConnectionLimits {
       this.#firstWrites.delete(connection);
       return false;
     },
-    denyInboundEncryptedConnection: (peer) => this.isBarred(peer.toString()),
-    denyDialPeer: (peer: PeerId) => this.isBarred(peer.toString()),
+    denyInboundEncryptedConnection: (peer, connection) => this.#isPlaceBarred(peer, connection),
     denyOutboundEncryptedConnection: (peer, connection) => {
-      if (this.isBarred(peer.toString())) return true;
+      if (this.#isPlaceBarred(peer, connection)) return true;
       this.#measure(connection);
       return false;
     },

@@ -64,7 +64,8 @@ export class Dialler {
     if (this.#dialled.has(address)) return true;
     // Others that have the address of a named peer, as behind a router, do not keep this node from it.
     if (ip !== undefined && !this.#with.book.isNamed(address) && limits.isBarred(clientKey(ip))) return true;
-    return name !== undefined && (connected.has(name) || name === host.peerId.toString() || limits.isBarred(name));
+    if (name === undefined) return false;
+    return connected.has(name) || name === host.peerId.toString() || limits.isBarred(limits.placeOf(name, address));
   }
 
   async #dial(address: string): Promise<void> {

@@ -112,11 +112,14 @@ export class GossipDesk {
     for (const { settle } of [...this.#open.values()]) settle('ignore');
   }
 
-  /** Whether a message of a peer is processed, known or not. One that exceeds its own part breaks a rule; the common part may be others' doing. */
-  mayCome(peer: PeerName, { length }: Uint8Array): boolean {
+  /**
+   * Whether a message of a peer is processed, known or not. One that exceeds its own part breaks a rule; the common part may be others' doing.
+   * `holder`: the address that it shares with others: a new name must not have a part of its own.
+   */
+  mayCome(peer: PeerName, { length }: Uint8Array, holder: string = peer): boolean {
     const now = this.#with.steady();
     const cost = Math.max(LEAST_BYTES, length);
-    if (this.#rates.take(peer, now, cost)) return this.#all.take(peer, now, cost);
+    if (this.#rates.take(peer, now, cost)) return this.#all.take(holder, now, cost);
     this.#with.flood(peer);
     return false;
   }

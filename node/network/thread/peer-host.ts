@@ -8,7 +8,6 @@ import type { Connection, IdentifyResult, PeerId, Stream } from '@libp2p/interfa
 import { equalBytes, toHex } from '../../../protocol/bytes.ts';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { canonicalIp } from '../../../runtime/clients/address-reach.ts';
-import { clientKey } from '../../../runtime/clients/client-address.ts';
 import { steadyMillis } from '../../../runtime/clock/clock.ts';
 import { type LoadQuic, loadQuic } from '../../quic/quic-package.ts';
 import { decodeHello, encodeHello, type Hello, MAX_HELLO_BYTES, mismatch } from '../peers/hello.ts';
@@ -73,7 +72,8 @@ export class PeerHost implements HostSide {
   readonly #node: Remote<NodeSide>;
   readonly #load: LoadQuic;
   readonly #ready = new Map<PeerName, Ready>();
-  readonly #scores = new BoundedMap<PeerName, Score>(MAX_SCORES);
+  /** By address, or by name on this machine. */
+  readonly #scores = new BoundedMap<string, Score>(MAX_SCORES);
   /** Where each said hello last: faults are also found when it has left. */
   readonly #addresses = new BoundedMap<PeerName, string>(MAX_SCORES);
   readonly #timers = new Set<NodeJS.Timeout>();
@@ -321,8 +321,7 @@ export class PeerHost implements HostSide {
 
   /** The peer, or the address that it shares with others. */
   #holderOf({ remotePeer, remoteAddr }: Connection): string {
-    const ip = ipOf(remoteAddr.toString());
-    return ip === undefined || this.#limits.isNear(ip) ? remotePeer.toString() : clientKey(ip);
+    return this.#limits.holderOf(`${remotePeer}`, `${remoteAddr}`);
   }
 
   #connectionOf(peer: PeerName): Connection | undefined {
@@ -344,16 +343,18 @@ export class PeerHost implements HostSide {
 
   #listen(): void {
     const { gossip } = this.#host.services;
+    const connectionOf = (id: PeerId) => this.#host.getConnections(id)[0];
+    const holderOf = (id: PeerId, connection = connectionOf(id)) =>
+      connection === undefined ? `${id}` : this.#holderOf(connection);
     limitFrames(gossip, (id, bytes) => {
-      const [connection] = this.#host.getConnections(id);
-      const holder = connection === undefined ? id.toString() : this.#holderOf(connection);
-      const mayCome = this.#gossipFrames.take(holder, 1 + bytes / BYTES_OF_A_FRAME);
+      const connection = connectionOf(id);
+      const mayCome = this.#gossipFrames.take(holderOf(id, connection), 1 + bytes / BYTES_OF_A_FRAME);
       if (!mayCome && connection !== undefined) this.#tooManyFrames(connection);
       return mayCome;
     });
     screen(gossip, {
       // Those that have not said hello are asked for nothing, and what they send would keep others' from being relayed.
-      mayCome: (id, data) => this.#ready.has(id.toString()) && this.#gossip.mayCome(id.toString(), data),
+      mayCome: (id, data) => this.#ready.has(`${id}`) && this.#gossip.mayCome(`${id}`, data, holderOf(id)),
       heard: (id, message, data) => {
         if (this.#ready.has(id.toString())) this.#gossip.announced(id.toString(), keyOf(message), data);
       },
@@ -381,21 +382,27 @@ export class PeerHost implements HostSide {
 
   // Scores.
 
-  /** `address`: of one that may not have said hello. */
-  fault(peer: PeerName, fault: Fault, reason: string, address = this.#addresses.get(peer) ?? ''): void {
+  /** Its address loses the score: names cost nothing. `address`: where it was asked, or where it said hello last. */
+  fault(peer: PeerName, fault: Fault, reason: string, address = this.#addressOf(peer)): void {
     // Faults of messages sent before the bar may be found later.
-    if (this.#limits.isBarred(peer)) return;
-    const score = afterFault(this.#scores.get(peer) ?? NO_FAULT, fault, steadyMillis());
-    this.#scores.set(peer, score);
+    const place = this.#limits.placeOf(peer, address);
+    if (this.#limits.isBarred(place)) return;
+    const holder = this.#limits.holderOf(peer, address);
+    const score = afterFault(this.#scores.get(holder) ?? NO_FAULT, fault, steadyMillis());
+    this.#scores.set(holder, score);
     this.#say('debug', 'a peer broke a rule', { peer, fault, reason, lost: score.lost });
     if (!isBeyondBearing(score)) return;
-    const ready = this.#ready.get(peer);
-    this.#limits.bar(peer, ready?.address ?? address);
-    this.#say('info', 'a peer is barred', { peer, address: ready?.address ?? address, fault, reason });
+    this.#limits.bar(peer, address);
+    this.#say('info', 'a peer is barred', { peer, address, fault, reason });
     // Its score is used up: after the bar it starts again.
-    this.#scores.delete(peer);
-    if (ready !== undefined)
-      for (const connection of this.#host.getConnections(ready.id)) connection.abort(new Error(`barred: ${reason}`));
+    this.#scores.delete(holder);
+    for (const connection of this.#host.getConnections())
+      if (this.#limits.placeOf(`${connection.remotePeer}`, `${connection.remoteAddr}`) === place)
+        connection.abort(new Error(`barred: ${reason}`));
+  }
+
+  #addressOf(peer: PeerName): string {
+    return this.#connectionOf(peer)?.remoteAddr.toString() ?? this.#addresses.get(peer) ?? '';
   }
 
   setHeight(height: number): void {
@@ -418,7 +425,7 @@ export class PeerHost implements HostSide {
         direction,
         release,
         height,
-        lostScore: Math.round(lostAt(this.#scores.get(peer) ?? NO_FAULT, now)),
+        lostScore: Math.round(lostAt(this.#scores.get(this.#limits.holderOf(peer, address)) ?? NO_FAULT, now)),
         sinceMillis: now - since,
       })),
     };

@@ -87,6 +87,7 @@ export class QuestionQueue {
       answer = await ask(connection, name, question, { bytes: answerBytes, millis }, incoming);
     } catch (error) {
       const { name: kind, message } = error as Error;
+      if (/Unfinished/.test(kind)) throw new AskError('busy', message);
       // A connection that ends during a request is not a refusal, nor is an answer that this node gave up.
       const isOwn = /TooManyOutbound|MuxerClosed|ConnectionClos|GivenUp/.test(kind) || connection.status !== 'open';
       throw new AskError(isOwn ? 'not_asked' : 'unanswered', message);

@@ -3,7 +3,7 @@
  * instances share follows it: neither a restart nor an empty Redis ends one, and one that was lifted does not come back
  * from an instance that did not hear of it.
  */
-import { operatorKey } from '../../../bridge/session/operator-ban.ts';
+import { coverOf, operatorKey } from '../../../bridge/session/operator-ban.ts';
 import type { Sql } from '../../database/connect.ts';
 import type { SharedState } from '../../shared/shared-state.ts';
 
@@ -36,7 +36,10 @@ export async function followLoggedBans(
   log: () => Promise<readonly LoggedBan[]>,
   now: () => number,
 ): Promise<void> {
-  const held = (await shared.bans()).map(({ key }) => key).filter((key) => operatorKey(key) === key);
+  const bans = await shared.bans();
+  // There may be very many by score, and they come after those of operators.
+  const first = bans.findIndex(({ key }) => coverOf(key) === undefined);
+  const held = (first === -1 ? bans : bans.slice(0, first)).map(({ key }) => key);
   const logged = bansOf(await log(), now());
   for (const key of held) if (!logged.has(key)) await shared.unban(key);
   for (const [key, untilMillis] of logged) if (!held.includes(key)) await shared.ban({ key, untilMillis });
