@@ -209,6 +209,28 @@ test('what the books have not credited is waited for; then held, until a person 
   expect([...made.values()].at(-1)?.recipients).toEqual([{ address: address(0), amount: 1500n }]);
 });
 
+test('a payment that was booked as an advance and never comes to the chain is none any more', async () => {
+  const { sql, wallet, made, lose, loop } = await setUp([1500n]);
+  lose(1, [{ address: address(0), amount: 4000n }]);
+  await loop.round('follow');
+  const repair = () => repairPayouts({ apply: true, advance: true }, { sql, wallet, series });
+  expect(await repair()).toMatchObject({ agree: true });
+  await sql`update accounts set balance = balance + 100`;
+  expect(await accountsOf(sql)).toEqual([{ balance: -2400n, in_flight: 4000n, paid: 0n, advance: 2500n }]);
+  const given = async (fate: PaymentFate) => {
+    for (const one of made.values()) one.fate = fate;
+    await loop.round('follow');
+    return accountsOf(sql);
+  };
+  const back = [{ balance: 1600n, in_flight: 0n, paid: 0n, advance: 0n }];
+  expect(await given({ state: 'void', reason: 'expired' })).toEqual(back);
+  // After a rollback of the chain it may come all the same, and again does not.
+  await given({ state: 'open' });
+  expect(await repair()).toMatchObject({ agree: true });
+  expect(await accountsOf(sql)).toEqual([{ balance: -2400n, in_flight: 4000n, paid: 0n, advance: 2400n }]);
+  expect(await given({ state: 'void', reason: 'expired' })).toEqual(back);
+});
+
 test('a small difference is carried by what the pool has earned itself', async () => {
   const { sql, wallet, lose, loop } = await setUp([3990n]);
   await sql`insert into credit_lists (service, slice, blocks, reward, fee, fee_ppm, credited, window_parts, root, credits, made_height)
@@ -342,6 +364,27 @@ test('payouts that only the chain has get the numbers that they carry, whomever 
     { balance: 0n, in_flight: 5000n, paid: 4000n, advance: 0n },
     { balance: -700n, in_flight: 0n, paid: 700n, advance: 700n },
   ]);
+});
+
+test('a number far beyond all that were given makes no rows for those between', async () => {
+  const { sql, loop } = await setUp([9000n]);
+  await loop.round('follow');
+  const head = await headOfSlice(sql, 3);
+  const carrying = (number: number) => commitmentText({ number, slice: 3, head });
+  const payments = [2, 999_999_999_999].map((number) =>
+    onChain(`number ${number}`, [{ address: address(0), amount: 1000n }], carrying(number)),
+  );
+  const { wallet } = restored(payments);
+  expect(await repairPayouts({ apply: true, advance: true }, { sql, wallet, series })).toMatchObject({ agree: true });
+  await loopOf(sql, wallet).round('pay');
+  const rows = await sql<{ number: bigint | null; state: string }[]>`select number, state from payouts order by number`;
+  expect(rows.map(({ number, state }) => `${number} ${state}`)).toEqual([
+    '1 void',
+    '2 finalized',
+    '3 submitted',
+    'null finalized',
+  ]);
+  expect(await accountsOf(sql)).toEqual([{ balance: 0n, in_flight: 7000n, paid: 2000n, advance: 0n }]);
 });
 
 test('a payment that was signed for longer than the wallet signs now is waited for that long', async () => {
