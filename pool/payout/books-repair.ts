@@ -102,17 +102,18 @@ export async function bookedPayouts(
     number: bigint;
     state: BookedPayout['state'];
     request_table: string | null;
-    account_id: number;
+    account_id: number | null;
     address: string;
     amount: bigint;
   };
+  // Of one that never came to the chain nobody may know whom it would have paid.
   const rows = await sql<Row[]>`select p.id, p.number, p.state, p.request_table, i.account_id, a.address, i.amount
-    from payouts p join payout_items i on i.payout_id = p.id join accounts a on a.id = i.account_id
+    from payouts p left join payout_items i on i.payout_id = p.id left join accounts a on a.id = i.account_id
     where p.number between ${from} and ${through} order by p.number`;
   const found = new Map<string, BookedPayout & { items: BookedPayout['items'][number][] }>();
   for (const { id, number, state, request_table, account_id: accountId, address, amount } of rows) {
     const payout = found.get(id) ?? { id, number: Number(number), state, requestTable: request_table, items: [] };
-    payout.items.push({ accountId, address, amount });
+    if (accountId !== null) payout.items.push({ accountId, address, amount });
     found.set(id, payout);
   }
   return [...found.values()];
@@ -252,8 +253,14 @@ async function accountOf(transaction: Transaction, address: string, isCaughtUp: 
   return made as Row;
 }
 
-/** A payout that is settled in the books but not in the wallet is tracked again; only a person can decide this. */
-export async function unsettle(transaction: Transaction, { id, state }: BookedPayout): Promise<void> {
+/**
+ * A payout that is settled in the books but not in the wallet is tracked again, by the transaction that the wallet names
+ * where the books have none; only a person can decide this.
+ */
+export async function unsettle(
+  transaction: Transaction,
+  { payout: { id, state }, transactionId }: Comparison['unsettled'][number],
+): Promise<void> {
   const known = await transaction`select 1 from payouts where id = ${id} and state = ${state} for update`;
   // Somebody else has done it meanwhile.
   if (known.length === 0) return;
@@ -271,5 +278,6 @@ export async function unsettle(transaction: Transaction, { id, state }: BookedPa
   // A trigger refuses this update without the setting.
   await transaction`select set_config('svc_pool.unsettle', 'on', true)`;
   await transaction`update payouts set state = 'submitted', final_height = null,
-    reason = 'not final any more', updated_at = now() where id = ${id}`;
+    transaction_id = coalesce(transaction_id, decode(${transactionId}::text, 'hex')), reason = 'not final any more',
+    updated_at = now() where id = ${id}`;
 }

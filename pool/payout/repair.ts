@@ -90,7 +90,7 @@ async function repair(options: RepairOptions, { sql, wallet, series }: RepairDep
     await sql.begin(async (transaction) => {
       // The accountant waits meanwhile, and compares again before it pays.
       await transaction`select number from term for update`;
-      for (const { payout } of unsettled) await unsettle(transaction, payout);
+      for (const each of unsettled) await unsettle(transaction, each);
       const { advanced } = await bookLost(transaction, lost, displaced, terms);
       await noteRepair(transaction, 'svc-pool repair-payouts', lost, advanced);
       await noteAgreement(transaction, status.value);

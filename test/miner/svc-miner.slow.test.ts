@@ -10,8 +10,8 @@ import { until } from '../until.ts';
 import { type FixtureOptions, MINER_ADDRESS, POOL_ADDRESS, PoolFixture, THIEF_ADDRESS } from './pool-fixture.ts';
 import { MAIN, RunningMiner } from './running-miner.ts';
 
-/** A second or so of one thread. */
-const SHARE_WORK = 20_000n;
+/** A second or so of a fifth of one thread. */
+const SHARE_WORK = 4_000n;
 
 async function fixture(options: FixtureOptions = {}): Promise<PoolFixture> {
   const pool = await new PoolFixture({ shareWork: SHARE_WORK, ...options }).listen();
@@ -19,7 +19,8 @@ async function fixture(options: FixtureOptions = {}): Promise<PoolFixture> {
   return pool;
 }
 
-const QUIET = ['--no-gpu', '--cpu-threads', '1', '--api-bind', '127.0.0.1:0', '--metrics-bind', '127.0.0.1:0'];
+const WHOLE = ['--no-gpu', '--cpu-threads', '1', '--api-bind', '127.0.0.1:0', '--metrics-bind', '127.0.0.1:0'];
+const QUIET = [...WHOLE, '--throttle', '20'];
 const user = ['-u', `${MINER_ADDRESS}.rig1`];
 
 type Stats = {
@@ -143,7 +144,7 @@ test('a changed config file takes effect without a restart; a wrong one is repor
   const config = join(directory, 'miner.json');
   const write = (values: Record<string, unknown>) => writeFileSync(config, JSON.stringify(values));
   write({ pool: [first.url], user: `${MINER_ADDRESS}.rig1` });
-  const miner = new RunningMiner(['--config', config, ...QUIET]);
+  const miner = new RunningMiner(['--config', config, ...WHOLE]);
   await until(() => first.accepted >= 1);
   write({ pool: [], usr: 'x' });
   await miner.says('the config file is not used');

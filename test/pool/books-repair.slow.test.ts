@@ -387,6 +387,62 @@ test('a number far beyond all that were given makes no rows for those between', 
   expect(await accountsOf(sql)).toEqual([{ balance: 0n, in_flight: 7000n, paid: 2000n, advance: 0n }]);
 });
 
+test('what another pool or the owner paid the same miners is not the payout that the wallet has forgotten: it is paid', async () => {
+  const { sql, wallet } = await setUp([9000n]);
+  const lostAnswer: PayoutWallet['sendMany'] = async () => ({ kind: 'later', reason: 'lost', isUnused: false });
+  await loopOf(sql, { ...wallet, sendMany: lostAnswer }).round('pay');
+  const others = [
+    { ...onChain('private', [{ address: address(0), amount: 9000n }]), isOther: true },
+    { ...onChain('unread', []), isOther: true, isUnread: true },
+  ];
+  const after = restored(others, { indexedHeight: 50 });
+  for (after.status.indexedHeight of [50, 2000]) await loopOf(sql, after.wallet).round('pay');
+  expect([...after.made.values()]).toMatchObject([{ recipients: [{ address: address(0), amount: 9000n }] }]);
+  const rows = await sql<{ state: string }[]>`select state from payouts order by number`;
+  expect(rows.map(({ state }) => state)).toEqual(['void', 'submitted']);
+});
+
+test('the wallet that was taken for lost comes back: numbers that never were made are nothing, and what it made is followed', async () => {
+  const { sql, wallet, lose, loop } = await setUp([9000n]);
+  await loop.round('follow');
+  const head = await headOfSlice(sql, 3);
+  const third = onChain(
+    'third',
+    [{ address: address(0), amount: 700n }],
+    commitmentText({ number: 3, slice: 3, head }),
+  );
+  const without = restored([third]);
+  const parts = { sql, wallet: without.wallet, series };
+  expect(await repairPayouts({ apply: true, advance: true }, parts)).toMatchObject({ agree: true });
+  await loopOf(sql, without.wallet).round('follow');
+  for (const number of [1, 2])
+    lose(number, [{ address: address(5), amount: 5n }], { state: 'void', reason: 'expired' });
+  lose(3, [{ address: address(0), amount: 700n }], final);
+  await loopOf(sql, { ...wallet, paidSince: without.wallet.paidSince }).round('pay');
+  expect(await payoutsHeld(sql)).toBeNull();
+  expect(await accountsOf(sql)).toMatchObject([{ balance: 0n, in_flight: 8300n, paid: 700n }]);
+});
+
+test('a payout that never was made by the books, and that the wallet has, is followed by the transaction of the wallet', async () => {
+  const { sql, wallet, lose, made } = await setUp([9000n]);
+  const lostAnswer: PayoutWallet['sendMany'] = async () => ({ kind: 'later', reason: 'lost', isUnused: false });
+  await loopOf(sql, { ...wallet, sendMany: lostAnswer }).round('pay');
+  const after = restored([], { indexedHeight: 2000 });
+  await loopOf(sql, after.wallet).round('send');
+  expect(await accountsOf(sql)).toMatchObject([{ balance: 9000n, in_flight: 0n }]);
+  // The chain is rolled back, and the wallet's file of before is there again.
+  lose(1, [{ address: address(0), amount: 9000n }]);
+  const back = { ...wallet, paidSince: after.wallet.paidSince };
+  const loop = loopOf(sql, back);
+  await loop.round('pay');
+  expect(await payoutsHeld(sql)).toMatch(/payment 1 is void in the books/);
+  const parts = { sql, wallet: back, series };
+  expect(await repairPayouts({ apply: true, advance: false }, parts)).toMatchObject({ agree: true });
+  for (const one of made.values()) one.fate = final;
+  expect(await loop.round('follow')).toMatchObject({ finalized: 1 });
+  expect(await accountsOf(sql)).toMatchObject([{ balance: 0n, in_flight: 0n, paid: 9000n }]);
+});
+
 test('a payment that was signed for longer than the wallet signs now is waited for that long', async () => {
   const { sql, wallet } = await setUp([9000n]);
   const long = { validityCuts: 1000, indexedHeight: 10 };
