@@ -83,6 +83,8 @@ function recorder() {
 
 async function setUp(balances: readonly bigint[], isCaughtUp = true, wallets = recorder()) {
   const { sql } = await server.fresh();
+  // The server admits a hundred connections: those of all tests of this file are more.
+  onTestFinished(() => sql.end({ timeout: 1 }));
   for (const [i, balance] of balances.entries())
     await sql`insert into accounts (payload, address, balance) values (${Buffer.from(payloadOf(i))}, ${address(i)}, ${balance})`;
   const { wallet, made, lose } = wallets;
