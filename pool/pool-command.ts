@@ -19,6 +19,7 @@ import { payoutSeries } from './payout/payout-series.ts';
 import { repairPayouts } from './payout/repair.ts';
 import { createWalletClient } from './payout/wallet-client.ts';
 import { PoolError } from './pool-error.ts';
+import { newKeyCommand } from './receipts/new-key-command.ts';
 import { poolDoctor } from './start/doctor.ts';
 import { openWalletLink } from './start/wallet-link.ts';
 
@@ -291,6 +292,7 @@ export const poolCommand = commandTable('svc-pool', 'A mining pool whose books i
   repairCommand,
   backupCommand,
   restoreCommand,
+  newKeyCommand,
   evidenceCommand,
   doctorCommand('svc-pool', poolOptions, (values) => poolDoctor(values, steadyMillis)),
 ]);

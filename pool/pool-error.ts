@@ -14,6 +14,7 @@ export const POOL_ERROR_CODES = [
   'webhook_secret',
   'downloads',
   'not_a_pool',
+  'pool_running',
   'backup_unusable',
   'restore_interrupted',
   'pool_unreachable',

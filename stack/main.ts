@@ -52,6 +52,12 @@ const options = {
   reset: flag({ help: 'delete the chain, the wallets and the books of earlier runs' }),
   miner: flag({ help: 'mine with one CPU thread', default: true }),
   gpu: flag({ help: 'mine with the graphics cards instead' }),
+  throttle: integer({
+    help: 'percent of the time that the miner works, as its own option of this name',
+    min: 5,
+    max: 100,
+    placeholder: 'PERCENT',
+  }),
   proxy: flag({ help: 'put a proxy between the miner and the pool' }),
   validators: integer({
     help: 'validators, each in a node of its own; with 1 a single node signs for four',
@@ -214,6 +220,7 @@ type Plan = {
   readonly reset: boolean;
   readonly miner: boolean;
   readonly gpu: boolean;
+  readonly throttle: number | undefined;
   readonly proxy: boolean;
 };
 
@@ -244,7 +251,8 @@ async function startAll(stack: Stack, plan: Plan): Promise<boolean> {
     await ensureWallet(minerWallet);
     const address = await minerAddress(minerWallet, url(ports.api));
     if (proxy) await stack.start(proxyPart(data, ports, address));
-    if (plan.miner || gpu) await stack.start(minerPart(data, ports, address, gpu, proxy ? ports.proxy : ports.pplns));
+    const how = { port: proxy ? ports.proxy : ports.pplns, throttle: plan.throttle };
+    if (plan.miner || gpu) await stack.start(minerPart(data, ports, address, gpu, how));
     stack.say(`the miner is paid at ${address}, wallet ${minerWallet}`);
   }
   stack.say(
@@ -270,6 +278,7 @@ const start = command(
     options,
     examples: [
       { line: 'npm start', says: 'everything, with one CPU miner' },
+      { line: 'npm start -- --throttle 20', says: 'the miner works a fifth of the time' },
       { line: 'npm start -- --reset', says: 'begin with a new chain' },
       { line: 'npm start -- --proxy', says: 'with a proxy between the miner and the pool' },
       { line: 'npm start -- --validators 4', says: 'four nodes, each with a validator, the pool at the first' },

@@ -242,9 +242,18 @@ export function proxyPart(data: string, ports: Ports, address: string): Part {
   };
 }
 
-/** `port`: where it mines. */
-export function minerPart(data: string, ports: Ports, address: string, gpu: boolean, port = ports.pplns): Part {
-  const device = gpu ? [] : ['--no-gpu', '--cpu-threads', '1'];
+/** `port`: where it mines. `throttle`: percent of the time. */
+export function minerPart(
+  data: string,
+  ports: Ports,
+  address: string,
+  gpu: boolean,
+  { port = ports.pplns, throttle }: { readonly port?: number; readonly throttle?: number | undefined } = {},
+): Part {
+  const device = [
+    ...(gpu ? [] : ['--no-gpu', '--cpu-threads', '1']),
+    ...(throttle === undefined ? [] : ['--throttle', String(throttle)]),
+  ];
   const pool = ['-o', `stratum+tcp://${at(port)}`, '-u', `${address}.${gpu ? 'gpu' : 'cpu'}`];
   const listeners = ['--api-bind', at(ports.minerApi), '--metrics-bind', 'off', '--data-dir', files(data).miner];
   return {
@@ -252,6 +261,6 @@ export function minerPart(data: string, ports: Ports, address: string, gpu: bool
     program: 'svc-miner',
     words: [...pool, ...device, ...listeners, ...logTo(data, 'miner')],
     ready: `${url(ports.minerApi)}/v1/stats`,
-    where: `${gpu ? 'graphics cards' : 'one CPU thread'}, statistics ${url(ports.minerApi)}/v1/stats`,
+    where: `${gpu ? 'graphics cards' : 'one CPU thread'}${throttle === undefined ? '' : ` at ${throttle} %`}, statistics ${url(ports.minerApi)}/v1/stats`,
   };
 }

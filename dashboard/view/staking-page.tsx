@@ -177,7 +177,7 @@ function Validators({ node }: { node: string }) {
       ),
     },
     { title: word('chain.stake'), number: true, cell: ({ stake }) => <Amount atoms={stake} /> },
-    { title: word('chain.commission'), cell: commissionCell },
+    { title: word('chain.commission'), minor: true, cell: commissionCell },
     { title: word('stake.attended'), minor: true, cell: attendance },
     { title: word('chain.self_bond'), minor: true, number: true, cell: ({ self_bond: own }) => <Amount atoms={own} /> },
     { title: word('chain.delegations'), minor: true, number: true, cell: ({ delegations }) => count(delegations) },

@@ -63,7 +63,7 @@ export type WebDependencies = {
   /** How the pool is; without it there is no status page. */
   readonly status?: (language?: Language) => Promise<StatusDocument>;
   /** The figures that the page comes with; without it the page asks for them. */
-  readonly first?: () => object | undefined;
+  readonly first?: () => { readonly name: string } | undefined;
 };
 
 export const API_BASE = '/api/v1';
@@ -216,7 +216,8 @@ class Web {
           .split(',')
           .map((one) => one.split(';')[0]?.trim() ?? '');
         const language = languageFor(typeof chosen === 'string' ? chosen : null, wanted);
-        const page = statusPage(await status(language), title, language);
+        // The operator may have changed the name since the start.
+        const page = statusPage(await status(language), this.#dependencies.first?.()?.name ?? title, language);
         return reply
           .headers(PAGE_HEADERS)
           .header('cache-control', 'no-store')

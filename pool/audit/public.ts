@@ -73,6 +73,8 @@ const PAYOUTS = 'commitments' satisfies NotChecked;
 
 /** Cuts by which a node may be behind the pool's, or the pool's books behind the node. */
 const MAX_LAG = 16;
+/** Looks at books that are late and come nearer: those of a busy pool on a fast chain are, for a moment. */
+const MAX_WAITS = 16;
 /** An hour: books further behind the ledger do not show what is due. */
 const MAX_BEHIND = 1_440;
 /** Slices of one service: twenty years and more. */
@@ -172,7 +174,7 @@ class PublicAudit {
       node === null
         ? undefined
         : await this.#sections.run('the pool’s address', () => readAddressMoney(node, terms.address), undefined);
-    if (money !== undefined) await this.#settle();
+    if (money !== undefined) await this.#booksOf(money.height);
     const payments = await this.#sections.run('payments', () => readPayments(pool, network), [], 'payments');
     const commitments = await this.#sections.run('commitments', () => readCommitments(pool), [], 'commitments');
     this.#reached = (await this.#sections.run('terms', () => this.#readTerms(), terms)).height ?? 0;
@@ -231,6 +233,18 @@ class PublicAudit {
       differences: findings.count,
       findings: findings.list,
     };
+  }
+
+  /** Waits for books that have taken in the history that was read. What they lack of it could not be checked; those that stand still are not waited for. */
+  async #booksOf(height: number): Promise<void> {
+    let before = -1;
+    for (let looks = 0; looks < MAX_WAITS; looks++) {
+      await this.#settle();
+      // A lost answer is reported where what it says is needed.
+      const reached = (await this.#readTerms().catch(() => undefined))?.height ?? 0;
+      if (reached >= height || reached <= before) return;
+      before = reached;
+    }
   }
 
   /** Each payout of the ledger was compared with these records: that is more than those of a list's time. */

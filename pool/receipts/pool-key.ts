@@ -5,7 +5,7 @@
  * its file names: slices of another have the same numbers, and two records of one number convict the pool (books rule 20).
  */
 import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
-import { realpathSync } from 'node:fs';
+import { realpathSync, renameSync } from 'node:fs';
 import { rawPublicKey, signMessageAside } from '../../node/ml-dsa.ts';
 import { poolKeyName } from '../../protocol/books/receipt.ts';
 import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
@@ -13,7 +13,7 @@ import { PUBLIC_KEY_BYTES } from '../../protocol/transactions/transaction.ts';
 import { createDurably, writeDurably } from '../../runtime/files/durable-file.ts';
 import { PRIVATE_MODE, privateText, readPrivateFile } from '../../runtime/files/private-file.ts';
 import type { Logger } from '../../runtime/log/log.ts';
-import type { Sql } from '../database/connect.ts';
+import type { Sql, Transaction } from '../database/connect.ts';
 import { PoolError } from '../pool-error.ts';
 
 const SETTING = 'pool_key';
@@ -45,7 +45,7 @@ export async function claimKey(path: string, chainId: string, log: Logger): Prom
   }
 }
 
-async function known(sql: Sql): Promise<Bytes | undefined> {
+async function known(sql: Sql | Transaction): Promise<Bytes | undefined> {
   const [row] = await sql<{ value: string }[]>`select value from settings where name = ${SETTING}`;
   return row === undefined ? undefined : fromHex(row.value, PUBLIC_KEY_BYTES);
 }
@@ -89,6 +89,19 @@ export async function openPoolKey(path: string, { sql, log, claimed }: PoolKeyDe
   }
   log.info('receipts are signed', { key: poolKeyName(key.publicKey) });
   return key;
+}
+
+/** The next start makes another key. The file goes first: a key without its file is missed, a file without its key would be registered again. */
+export async function forgetPoolKey(
+  transaction: Transaction,
+  path: string,
+): Promise<{ readonly key: string | undefined; readonly kept: string | undefined }> {
+  const before = await known(transaction);
+  const key = before && poolKeyName(before);
+  const kept = readPrivateFile(path).kind === 'missing' ? undefined : `${path}.${key ?? 'before'}`;
+  if (kept !== undefined) renameSync(path, kept);
+  await transaction`delete from settings where name = ${SETTING}`;
+  return { key, kept };
 }
 
 /** The public key that every instance sends to miners; undefined before there is one. */

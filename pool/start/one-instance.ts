@@ -4,7 +4,7 @@
  * held by a separate connection, and taken again after that connection was lost.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { connectDatabase, type Sql } from '../database/connect.ts';
+import { connectDatabase, type Sql, type Transaction } from '../database/connect.ts';
 import { PoolError } from '../pool-error.ts';
 import { every } from '../rounds.ts';
 import type { PoolDependencies } from './pool-dependencies.ts';
@@ -58,4 +58,11 @@ export async function insistOneInstance(
     if (holder === undefined) log.error('another instance uses this database without the same --redis');
   };
   every(KEEP_MILLIS, keep, 'place of this instance', { log, started });
+}
+
+/** Throws while an instance runs; until the end of the transaction none takes its place. */
+export async function lockOutInstances(transaction: Transaction): Promise<void> {
+  const [row] = await transaction<{ won: boolean }[]>`select pg_try_advisory_xact_lock(${INSTANCE_LOCK}) as won`;
+  if (row?.won !== true)
+    throw new PoolError('pool_running', 'an instance of the pool runs on this database: stop all of them first');
 }

@@ -14,7 +14,8 @@ import type { Sql } from '../database/connect.ts';
 import { SIGNATURE_HEADER, signWebhook } from './notice-request.ts';
 import { webhookHost } from './webhook-target.ts';
 
-const LANES = {
+/** The news that each lane sends. */
+export const LANES = {
   pool: ['block_found', 'block_paid', 'block_held', 'payout_sent', 'payout_needs_person'],
   workers: ['worker_silent'],
 } as const;

@@ -52,6 +52,7 @@ export async function restorePool(paul: Reader): Promise<void> {
 /** What the wallet paid and what the books say: the node runs, the pool does not. */
 export async function comparePayouts(paul: Reader): Promise<void> {
   await paul.runs('svc-pool repair-payouts');
+  await paul.runs('svc-pool new-key');
 }
 
 /** At the wallet daemon that runs. */

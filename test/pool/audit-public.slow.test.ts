@@ -76,6 +76,25 @@ test('a node that has not read the newest cuts is not held against the pool', as
   );
 });
 
+test('books that are late when their audit begins are waited for while they come nearer, and no longer', async () => {
+  const auditLate = async (heightAfter: (waits: number) => number) => {
+    let waits = 0;
+    const liar = (path: string, answer: unknown) => {
+      const height = Math.min(200, heightAfter(waits));
+      return path === 'terms' && height < 200 ? { ...(answer as PublishedTerms), height } : answer;
+    };
+    const sources = { pool: publishedPool(books.sql, liar), node: ledger as never };
+    const report = await auditPublic(sources, async () => void waits++);
+    return { ...report, waits };
+  };
+  // Two waits are of every audit: before the payments and before the records. A third and fourth are for records that are newer than the terms.
+  expect(await auditLate(() => 200)).toMatchObject({ verdict: 'holds', waits: 2 });
+  expect(await auditLate((waits) => 150 + 10 * waits)).toMatchObject({ verdict: 'holds', waits: 6 });
+  const standing = await auditLate(() => 150);
+  expect(standing).toMatchObject({ verdict: 'unchecked', waits: 5 });
+  expect(standing.not_checked).toContain('cuts 151 to 200: the pool’s books have not taken them in');
+});
+
 test('the examples of the document have the fields of real answers, and no others', async () => {
   const pool = publishedPool(books.sql);
   const { leaves } = (await pool('slices/pplns/2/leaves')) as { leaves: { address: string }[] };

@@ -8,7 +8,9 @@ import { bridgeOptions, runBridge } from '../../bridge/bridge.ts';
 import { chainConflict } from '../../pool/accountant/node-chains.ts';
 import { poolOptions } from '../../pool/options.ts';
 import { createPool } from '../../pool/pool.ts';
+import { openPoolKey, type PoolKey } from '../../pool/receipts/pool-key.ts';
 import { insistOneInstance } from '../../pool/start/one-instance.ts';
+import { poolKeyName } from '../../protocol/books/receipt.ts';
 import { steadyMillis } from '../../runtime/clock/clock.ts';
 import { parseCommandLine } from '../../runtime/command-line/command-line.ts';
 import { freePorts } from '../../runtime/free-port.ts';
@@ -19,6 +21,7 @@ import { quietLog } from '../quiet-log.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { until } from '../until.ts';
 import { lasts } from '../watch/limits.ts';
+import { POOL } from './audit-bed.ts';
 import { databaseServer } from './database-fixture.ts';
 import { openPoolNode } from './pool-bed.ts';
 import { runPoolCommand } from './pool-command.ts';
@@ -146,6 +149,33 @@ test('a key that was copied from a pool of another chain is refused: it would si
   writeFileSync(key, privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 });
   expectOneLine(await refusalOf(...words(one, nodes[0]), ...away), 'database_unavailable', /./);
   expectOneLine(await refusalOf(...words(other, nodes[1]), ...away), 'key_other_chain', /another --pool-key-file/);
+});
+
+test('a stolen key of the receipts is replaced while no instance runs, and only then', async () => {
+  const { url: databaseUrl, sql } = await database.fresh();
+  await sql`insert into settings values ('pool_address', ${POOL})`;
+  const dataDir = temporaryDirectory();
+  const open = () => {
+    const path = join(dataDir, 'pool.key');
+    return openPoolKey(path, { sql, log: quietLog, claimed: Promise.resolve(undefined) }) as Promise<PoolKey>;
+  };
+  const stolen = await open();
+  const name = poolKeyName(stolen.publicKey);
+  const newKey = () => runPoolCommand('new-key', '--data-dir', dataDir, '--database', databaseUrl);
+  const stops: (() => unknown)[] = [];
+  const started = (_: string, end: () => unknown) => void stops.push(end);
+  await insistOneInstance({ databaseUrl, hasRedis: true, waitMillis: 0 }, { log: quietLog, started });
+  expectOneLine((await newKey()).err, 'pool_running', /stop all of them/);
+  expect((await open()).publicKey).toEqual(stolen.publicKey);
+  for (const stop of stops) await stop();
+  // The server drops the place a moment after its connection.
+  const done = await until(async () => {
+    const tried = await newKey();
+    return tried.code === 0 ? tried : undefined;
+  });
+  expect(done.out).toMatch(new RegExp(`^Forgot the key ${name}; its file is now .*pool\\.key\\.${name}\\.`));
+  expect(readdirSync(dataDir)).toContain(`pool.key.${name}`);
+  expect(poolKeyName((await open()).publicKey)).not.toBe(name);
 });
 
 test('chains are compared only between nodes that answered', () => {

@@ -1,9 +1,14 @@
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ShareRecord } from '../../pool/journal/journal-record.ts';
 import { noteFigures, readFigures } from '../../pool/stats/figure-history.ts';
 import { FOLD_DEFAULTS, foldStats, pruneStats } from '../../pool/stats/fold.ts';
 import { coverage, RateBoard } from '../../pool/stats/rates.ts';
 import { noteSilentWorkers } from '../../pool/stats/silence.ts';
+import { newsOf } from '../../pool/webhooks/miner-news.ts';
+import { FIRST_NEWS } from '../../pool/webhooks/notice-request.ts';
+import { LANES } from '../../pool/webhooks/webhook-sender.ts';
+import { blockRecord } from './book-records.ts';
 import { account, type BooksBed, openBooks } from './books-bed.ts';
 import { freshIdentity } from './fresh-identity.ts';
 
@@ -266,4 +271,60 @@ test('an account dates from its first share, however late the books take it, and
   await books.take([share('early clock', 'one', 1n, Date.now() + 48 * HOUR)]);
   const { at, now } = await dates('early clock');
   expect(at.getTime()).toBeLessThanOrEqual(now.getTime());
+});
+
+test('docs/notices.md has every field of every message of a webhook, as blocks, payouts and workers make them', async () => {
+  const { sql } = books;
+  const [last] = await sql<{ id: bigint }[]>`select coalesce(max(id), 0) as id from events`;
+  const now = Date.now();
+  const blocks = ['paid', 'held'].map((name) => blockRecord('pplns', `${name} block`, 1, 1));
+  await books.take([share('silent', 'gone', 1n, now), ...blocks]);
+  const [paid, held] = blocks.map(({ blockId }) => Buffer.from(blockId));
+  await sql`update blocks set state = 'paid', reward = 1, reward_transaction = block_id, reward_output = 0
+    where block_id = ${paid as Buffer}`;
+  await sql`update blocks set state = 'held', claimed_reward = 1, reason = 'too much' where block_id = ${held as Buffer}`;
+  const [payout] = await sql<{ id: string }[]>`insert into payouts (id, state) values (gen_random_uuid(), 'submitting')
+    returning id`;
+  const id = payout?.id as string;
+  await sql`insert into payout_items select ${id}, account_id, 1 from blocks limit 1`;
+  await sql`update payouts set needs_person = 'the wallet refused it' where id = ${id}`;
+  await sql`update payouts set state = 'submitted', transaction_id = ${Buffer.alloc(48)}, fee = 1 where id = ${id}`;
+  await sql`update payouts set state = 'finalized', final_height = 1 where id = ${id}`;
+  const silent = () => books.fenced((transaction) => noteSilentWorkers(transaction, 600_000));
+  await sql`update workers set since = now() - interval '25 hours'`;
+  await passed("w.name = 'gone'");
+  await books.take([share('b', 'x', 1n, now)]);
+  await silent();
+  await books.take([share('silent', 'gone', 1n, now)]);
+  await silent();
+
+  const events = await sql<{ kind: string; data: Record<string, unknown> }[]>`select kind, data from events
+    where id > ${last?.id as bigint} order by id`;
+  const toOperator: readonly string[] = Object.values(LANES).flat();
+  const fields = (data: object) => Object.keys(data).sort();
+  const sent = new Map<string, { operator?: string[]; miner?: string[] }>([[FIRST_NEWS, { miner: [] }]]);
+  for (const { kind, data } of events) {
+    const [news] = newsOf({ id: 0, atMillis: 0, kind, data });
+    const operator = toOperator.includes(kind) ? { operator: fields(data) } : {};
+    const miner = news === undefined ? {} : { miner: fields(news.data) };
+    if (news !== undefined || toOperator.includes(kind)) sent.set(kind, { ...operator, ...miner });
+  }
+  expect([...sent.keys()]).toEqual(expect.arrayContaining([...toOperator, 'payout_final', 'worker_back']));
+  const text = readFileSync(new URL('../../docs/notices.md', import.meta.url), 'utf8').split('## Fields of `data`')[1];
+  const named = (cell = '') => [...cell.matchAll(/`(\w+)`/g)].map(([, name]) => name as string);
+  const rows = [...(text ?? '').split('\n## ')[0]!.matchAll(/^\| `(\w+)` \|([^|]*)\|([^|]*)\|$/gm)];
+  const documented = new Map(
+    rows.map(([, kind, operator, miner]) => [
+      kind,
+      {
+        ...(operator?.includes('not sent') ? {} : { operator: named(operator).sort() }),
+        ...(miner?.includes('not sent') ? {} : { miner: named(miner).sort() }),
+      },
+    ]),
+  );
+  expect(documented).toEqual(sent);
+  // What a message of a payout names in turn.
+  expect(text).toContain('`recipients` is a list of `{"address", "amount"}`');
+  const [recipients] = events.flatMap(({ data }) => (data.recipients as object[] | undefined) ?? []);
+  expect(fields(recipients as object)).toEqual(['address', 'amount']);
 });

@@ -75,7 +75,9 @@ test.each(['', '/pool'])('the page is served below "%s", fresh each time, to who
       { ...well, databaseMillis: undefined, payouts: { ...(well.payouts as object), paused } as never },
       language,
     );
-  const port = await webBed([], { live: () => undefined, status }, { prefix });
+  let name: string | undefined;
+  const figures = () => (name === undefined ? undefined : { name });
+  const port = await webBed([], { live: () => undefined, status, first: figures }, { prefix });
   const get = (query = '', wanted = 'fr') =>
     fetch(`http://127.0.0.1:${port}${prefix}/status${query}`, { headers: { 'accept-language': wanted } });
   const first = await get();
@@ -90,5 +92,8 @@ test.each(['', '/pool'])('the page is served below "%s", fresh each time, to who
   expect(await (await get('?language=es', 'de')).text()).toContain('la base de datos aún no ha respondido');
   expect(await (await get('?language=x&language=y', 'zh')).text()).toContain('5 个连接');
   paused = true;
-  expect(await (await get()).text()).toContain('paused by the operator');
+  name = 'A new name';
+  const later = await (await get()).text();
+  expect(later).toContain('paused by the operator');
+  expect(later).toContain('<h1>A new name: ');
 });

@@ -1,5 +1,8 @@
 /** What `npm start` tells: the first of each kind, once, miners that leave, and where things are. */
 import { expect, test } from 'vitest';
+import { minerCommand } from '../../miner/options.ts';
+import { formatAddress } from '../../protocol/address.ts';
+import { parseCommandLine } from '../../runtime/command-line/command-line.ts';
 import { figuresOf } from '../../stack/figures.ts';
 import { NOTHING, newsOf, summary } from '../../stack/news.ts';
 import {
@@ -66,5 +69,15 @@ test('each program keeps its files in the data directory of the start, where a r
   for (const { name, words } of parts) {
     const place = words.findIndex((word) => word === '--data-dir' || word === '--file');
     expect(Object.values(files('/data')), name).toContain(words[place + 1]);
+  }
+});
+
+test.each([undefined, 5, 20, 100])('the miner of a start with --throttle %s takes it, and says so', (throttle) => {
+  const address = formatAddress(new Uint8Array(49), 'development');
+  for (const gpu of [false, true]) {
+    const { words, where } = minerPart('/data', ports, address, gpu, { throttle });
+    const parsed = parseCommandLine(minerCommand, words, () => '');
+    expect(parsed).toMatchObject({ kind: 'run', values: { throttle: throttle ?? 100, gpu } });
+    expect(where.includes(`at ${throttle} %`)).toBe(throttle !== undefined);
   }
 });
