@@ -6,7 +6,7 @@ import type { Bytes } from '../../protocol/bytes.ts';
 import type { Network } from '../../protocol/network.ts';
 import type { RefusalCode } from '../../protocol/stratum/errors.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
-import { clientKey } from '../../runtime/clients/client-address.ts';
+import { addressList, clientKey } from '../../runtime/clients/client-address.ts';
 import { clientFaults } from '../../runtime/clients/client-fault.ts';
 import { Excess } from '../../runtime/clients/excess.ts';
 import { FairShare } from '../../runtime/clients/fair-share.ts';
@@ -19,7 +19,7 @@ import { exemption, type Fault } from '../session/ban-score.ts';
 import { ConnectionCounter, numbersOf, stepsOf } from '../session/extranonce.ts';
 import { TemplateShelf } from '../session/job-book.ts';
 import { KnownAddresses } from '../session/known-addresses.ts';
-import { type Banned, coverOf, operatorKey } from '../session/operator-ban.ts';
+import { type Banned, coverOf, isNetworkKey, operatorKey } from '../session/operator-ban.ts';
 import type { PendingShare } from '../session/pending-share.ts';
 import type { Session } from '../session/session.ts';
 import { newSessionId } from '../session/session-id.ts';
@@ -103,6 +103,8 @@ export class Desk implements ConversationDesk {
     string,
     { readonly untilMillis: number; readonly covers: (client: Banned) => boolean }
   >();
+  /** Whether any network of them has the address; undefined until it is needed again. One list is much quicker than each by itself. */
+  #isInBanned: ((address: string) => boolean) | undefined;
 
   constructor(options: DeskOptions, dependencies: DeskDependencies) {
     this.network = options.network;
@@ -202,21 +204,27 @@ export class Desk implements ConversationDesk {
   }
 
   operatorBanLeft(address: string, account: Bytes | null): number {
+    this.#isInBanned ??= addressList([...this.#operatorBans.keys()].filter(isNetworkKey));
+    const isIn = this.#isInBanned(address);
     let left = 0;
-    for (const { covers, untilMillis } of this.#operatorBans.values())
-      if (covers({ address, account })) left = Math.max(left, Math.ceil(untilMillis - this.now()));
+    for (const [key, { covers, untilMillis }] of this.#operatorBans)
+      if ((isIn || !isNetworkKey(key)) && covers({ address, account }))
+        left = Math.max(left, Math.ceil(untilMillis - this.now()));
     return left;
   }
 
   /** A time that is over lifts the ban. */
   ban(key: string, untilMillis: number): void {
     this.bans.delete(key);
-    this.#operatorBans.delete(key);
+    if (this.#operatorBans.delete(key)) this.#isInBanned = undefined;
     const left = Math.ceil(untilMillis - this.now());
     if (left <= 0) return;
     const covers = coverOf(key);
     if (covers === undefined) this.bans.set(key, untilMillis);
-    else this.#operatorBans.set(key, { untilMillis, covers });
+    else {
+      this.#operatorBans.set(key, { untilMillis, covers });
+      this.#isInBanned = undefined;
+    }
     if (covers === undefined && this.counts.works(key)) return;
     let closed = 0;
     // Many rigs share an address: one by score spares those that mine. Strangers earn bans faster than all connections could be looked at.
@@ -519,7 +527,7 @@ export class Desk implements ConversationDesk {
     for (const [key, until] of this.bans)
       if (until <= now) this.bans.delete(key);
       else break;
-    for (const [key, { untilMillis }] of this.#operatorBans) if (untilMillis <= now) this.#operatorBans.delete(key);
+    for (const [key, { untilMillis }] of this.#operatorBans) if (untilMillis <= now) this.ban(key, untilMillis);
   }
 
   #look(conversation: Conversation, now: number): void {

@@ -38,6 +38,9 @@ export function operatorKey(written: string): string | undefined {
   return isNetwork && (isIPv4(single) || !addressList([key])(SOME_IPV4)) ? key : undefined;
 }
 
+/** Of a key of the operator: not of a mining address. */
+export const isNetworkKey = (key: string): boolean => key.includes('/');
+
 /** What a key of the operator covers; undefined for the key of a ban by score. */
 export function coverOf(key: string): ((client: Banned) => boolean) | undefined {
   if (clientKey(key) === key) return undefined;

@@ -6,7 +6,7 @@
  */
 import type { Verifier } from '../../kernels/verifier.ts';
 import { type Bytes, compareBytes, toHex } from '../../protocol/bytes.ts';
-import type { Header } from '../../protocol/ledger/header.ts';
+import { blockId, HEADER_BYTES, type Header } from '../../protocol/ledger/header.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
 import type { Logger } from '../../runtime/log/log.ts';
@@ -76,9 +76,9 @@ export class BlockDoor {
   }
 
   /** Checks header and work, before a body is requested. The hash is cached for when the body arrives. */
-  async examineHeader(header: Bytes): Promise<NodeError | undefined> {
-    const { epoch, log, context } = this.#dependencies;
-    const checked = checkHeaderBytes(header, context());
+  async examineHeader(header: Bytes, cutMillis?: number): Promise<NodeError | undefined> {
+    const { epoch, log } = this.#dependencies;
+    const checked = checkHeaderBytes(header, this.#context(cutMillis));
     if ('code' in checked) return checked;
     try {
       const hash = await this.#hash(epoch(checked.anchorHeight), header);
@@ -118,6 +118,10 @@ export class BlockDoor {
   async #accept(header: Bytes, body: Bytes, origin: Origin, cutMillis: number | undefined): Promise<Submission> {
     const { epoch, log, pool } = this.#dependencies;
     const context = () => this.#context(cutMillis);
+    // A body takes milliseconds to read, and its sender need not have worked for it.
+    const isKnown = header.length === HEADER_BYTES && context().isKnownBlock(blockId(header));
+    const wrong = origin === 'relayed' && !isKnown ? await this.examineHeader(header, cutMillis) : undefined;
+    if (wrong !== undefined) return refused(wrong);
     const checked = checkCandidate(header, body, context());
     if ('known' in checked) return { status: 'known', id: checked.known };
     // A second block with the body of another is refused all the same, and has to show its work for that.

@@ -181,6 +181,7 @@ export function createWalletClient(options: WalletClientOptions): PayoutWallet {
         request_table: string;
         indexed_height: number;
         caught_up: boolean;
+        node_synced: boolean;
         validity_cuts: number;
         payments_stopped_message: string | null;
       };
@@ -195,7 +196,8 @@ export function createWalletClient(options: WalletClientOptions): PayoutWallet {
           outputs: result.outputs,
           spendable: parseCoins(result.spendable),
           indexedHeight: value.indexed_height,
-          isCaughtUp: value.caught_up,
+          // A node that is still syncing shows only a beginning of the chain.
+          isCaughtUp: value.caught_up && value.node_synced,
           validityCuts: value.validity_cuts,
           stopped: value.payments_stopped_message,
         }),

@@ -3,6 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { ANSWERS_PER_TICK } from '../../node/consensus/engine/anti-entropy.ts';
 import { MESSAGE_TYPES } from '../../node/consensus/link/message-types.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
+import { steadyMillis } from '../../runtime/clock/clock.ts';
 import { DrivenNetwork, MEMBERS } from '../consensus/driven.ts';
 import { haveAt } from '../consensus/have-at.ts';
 import { until } from '../until.ts';
@@ -26,6 +27,8 @@ test('a member is answered as often on six direct connections as on one, and as 
     });
   }
   await until(() => [...driven.running.values()].every(({ node }) => node.chain.head().height >= 2));
+  // Its own questions would count with these.
+  await driven.stop('m1');
   // In one turn of the event loop, so that no tick is between them; the relays first, which may have held them back.
   for (const name of [...circuits, ...direct])
     for (let times = 0; times < 3; times++) network.deliver(name, 'm0', haveAt(1));
@@ -34,4 +37,37 @@ test('a member is answered as often on six direct connections as on one, and as 
   await until(() => of(direct) >= ANSWERS_PER_TICK && of(circuits) >= ANSWERS_PER_TICK);
   await driven.stop('m0');
   expect([of(direct), of(circuits)]).toEqual([ANSWERS_PER_TICK, ANSWERS_PER_TICK]);
+});
+
+test('most members that ask at every tick are answered as far as what all share goes, and one that asks now and then has its part', async () => {
+  const driven = new DrivenNetwork();
+  onTestFinished(() => driven.close());
+  const { network } = driven;
+  const liars = Array.from({ length: 60 }, (_, i) => `liar ${i}`);
+  let [still, ticks, toLiars, toHonest] = [undefined as number | undefined, 0, 0, 0];
+  const ask = () => {
+    if (still !== undefined && ++ticks <= 10) for (const liar of liars) network.deliver(liar, 'm0', haveAt(1));
+  };
+  await driven.start('m0', 0, {
+    steady: () => still ?? steadyMillis(),
+    watch: ({ type }) => type === 'tick' && ask(),
+  });
+  for (let member = 1; member < MEMBERS; member++) await driven.start(`m${member}`, member);
+  for (const [i, name] of [...liars, 'honest'].entries()) {
+    network.keys.set(name, new Uint8Array(1_952).fill(i));
+    const message = (from: unknown, bytes: Bytes) => {
+      if (from !== 'm0' || bytes[0] !== MESSAGE_TYPES.finalized) return;
+      if (name === 'honest') toHonest++;
+      else toLiars++;
+    };
+    network.transport(name).start({ joined: () => undefined, left: () => undefined, message });
+  }
+  await until(() => driven.running.get('m0')?.node.chain.head().height === 2);
+  // Nothing is regained from now on.
+  still = steadyMillis();
+  await until(() => ticks > 10);
+  network.deliver('honest', 'm0', haveAt(1));
+  await until(() => toHonest === 1);
+  expect(toLiars).toBeGreaterThan(0);
+  expect(toLiars).toBeLessThan(64 + 3 * liars.length);
 });

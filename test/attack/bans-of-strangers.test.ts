@@ -1,5 +1,6 @@
 /** Whoever has many addresses earns a ban for each with one packet. What a ban costs depends neither on the connections of others nor on the bans of before. */
-import { expect, test } from 'vitest';
+import { BlockList } from 'node:net';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { followLoggedBans } from '../../pool/api/operator/logged-bans.ts';
 import { LocalSharedState } from '../../pool/shared/shared-state.ts';
 import { deskBed, RecordingPeer } from '../bridge/desk-bed.ts';
@@ -64,6 +65,29 @@ test('bans that hold are not looked at again and again, and end in time', async 
   bed.clock += 4;
   bed.desk.tick();
   expect(bans.size).toBe(0);
+});
+
+test('a connection is looked for in all networks that operators banned at once', async () => {
+  const bed = await deskBed();
+  await bed.publish(10);
+  for (let i = 0; i < 100; i++) bed.desk.ban(`198.51.${i}.0/24`, bed.clock + HOUR);
+  bed.desk.ban(addressOf(1), bed.clock + HOUR);
+  const looked = vi.spyOn(BlockList.prototype, 'check');
+  onTestFinished(() => looked.mockRestore());
+  const isRefused = (ip: string) => {
+    const peer = new RecordingPeer();
+    bed.open('v1', peer, ip);
+    return peer.isClosed;
+  };
+  expect(isRefused(STRANGER)).toBe(false);
+  expect(looked.mock.calls.length).toBeLessThan(5);
+  expect([isRefused('198.51.7.7'), isRefused('198.51.99.1'), isRefused('198.51.100.1')]).toEqual([true, true, false]);
+  bed.desk.ban('198.51.7.0/24', 0);
+  expect([isRefused('198.51.7.7'), isRefused('198.51.8.7')]).toEqual([false, true]);
+  bed.clock += HOUR;
+  bed.desk.tick();
+  expect(isRefused('198.51.8.7')).toBe(false);
+  bed.logged.splice(0);
 });
 
 test('what operators banned is found without a look at each ban by score', async () => {

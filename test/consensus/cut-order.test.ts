@@ -24,7 +24,7 @@ const deskOn = (ledger: CutLedger): CutDesk =>
     verdict: () => undefined,
     want: () => undefined,
     blame: () => undefined,
-    fail: (error) => {
+    lost: (error) => {
       throw error;
     },
   });

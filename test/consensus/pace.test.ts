@@ -48,7 +48,7 @@ test('a cut that is too early is not valid, whoever proposes it', async () => {
       verdict: (_, __, valid, reason) => verdicts.push(valid ? 'valid' : reason),
       want: () => undefined,
       blame: () => undefined,
-      fail: (error) => {
+      lost: (error) => {
         throw error;
       },
     });

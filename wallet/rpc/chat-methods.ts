@@ -16,6 +16,7 @@ import {
   method,
   ownAddress,
   readAddress,
+  refuseWhileRescanning,
   requestIdField,
   wish,
 } from './method.ts';
@@ -145,9 +146,9 @@ export const chatMethods = {
     'What was said in a chat, oldest first',
     object({ chat: chatField, cursor: optional(cursorField), limit: optional(limitField(100, 1000)) }),
     async (wallet, { chat: word, cursor, limit = 100 }) => {
-      if (wallet.follower.rescanning) throw new WalletError('wallet_busy', 'the history is being read again');
-      const chat = wallet.messenger.find(word);
       await wallet.journal.settled();
+      refuseWhileRescanning(wallet);
+      const chat = wallet.messenger.find(word);
       const { messages, next } = await wallet.store.chatMessages(chat.request, cursor, limit);
       return {
         ...chatDocument(wallet, chat),

@@ -3,7 +3,7 @@ import { integer, object, optional, text } from '../../protocol/api/schema.ts';
 import { asOf } from '../state/records.ts';
 import { WalletError } from '../wallet-error.ts';
 import { historyDocument, outgoingDocument, outputDocument, paymentsOf } from './documents.ts';
-import { addressField, cursorField, limitField, method, ownAddress } from './method.ts';
+import { addressField, cursorField, limitField, method, ownAddress, refuseWhileRescanning } from './method.ts';
 import { groupHistory, watchedGroup } from './multisig-documents.ts';
 
 const identifier = text({ pattern: '^[0-9a-f]{96}$' });
@@ -14,8 +14,8 @@ export const incomingMethods = {
     'Every payment finalized after a height, oldest first: the way to catch up',
     object({ since_height: integer(), limit: optional(limitField(1000, 10_000)) }),
     async (wallet, { since_height, limit = 1000 }) => {
-      if (wallet.follower.rescanning) throw new WalletError('wallet_busy', 'the history is being read again');
       await wallet.journal.settled();
+      refuseWhileRescanning(wallet);
       const indexed = wallet.book.meta.indexedHeight;
       let entries = await wallet.store.historyAfter(since_height, limit + 1, indexed);
       let through = indexed;
@@ -26,6 +26,7 @@ export const incomingMethods = {
         if (whole.length > 0) [entries, through] = [whole, last - 1];
         else [entries, through] = [await wallet.store.historyAfter(last - 1, Number.MAX_SAFE_INTEGER, last), last];
       }
+      refuseWhileRescanning(wallet);
       return {
         payments: entries.flatMap((entry) => paymentsOf(entry, wallet.book)),
         indexed_height: through,
@@ -73,6 +74,8 @@ export const incomingMethods = {
     async (wallet, { address, cursor, limit = 100 }) => {
       if (address !== undefined) return await groupHistory(wallet, watchedGroup(wallet, address), cursor, limit);
       await wallet.journal.settled();
+      // Its callers conclude from what is not in it: a history that is being read again lacks payments that were made.
+      refuseWhileRescanning(wallet);
       const { entries, next } = await wallet.store.historyBefore(cursor, limit);
       return {
         entries: entries.map(historyDocument),

@@ -62,6 +62,11 @@ export const requestIdField = text({
 export const cursorField = text({ minLength: 1, maxLength: 256 });
 export const limitField = (standard: number, maximum: number) => integer({ minimum: 1, maximum, default: standard });
 
+/** During a rescan figures and lists would be incomplete. */
+export function refuseWhileRescanning(wallet: Pick<Wallet, 'follower'>): void {
+  if (wallet.follower.rescanning) throw new WalletError('wallet_busy', 'the history is being read again');
+}
+
 /** An address of this wallet's network, whatever its kind. */
 export function readAddress(wallet: Pick<Wallet, 'network'>, value: string, field: string): Address {
   try {

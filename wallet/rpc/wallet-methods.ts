@@ -10,13 +10,16 @@ import type { AddressRecord } from '../state/records.ts';
 import type { Wallet } from '../wallet.ts';
 import { WalletError } from '../wallet-error.ts';
 import { addressDocument, outgoingDocument } from './documents.ts';
-import { addressField, cursorField, labelField, limitField, method, ownAddress } from './method.ts';
+import {
+  addressField,
+  cursorField,
+  labelField,
+  limitField,
+  method,
+  ownAddress,
+  refuseWhileRescanning,
+} from './method.ts';
 import { groupBalance, groupDocument, watchedGroup } from './multisig-documents.ts';
-
-/** During a rescan the amounts would be incomplete. */
-function refuseWhileRescanning(wallet: Wallet): void {
-  if (wallet.follower.rescanning) throw new WalletError('wallet_busy', 'the history is being read again');
-}
 
 /** The node answers, but its chain is not the one that was read: a rescan is the remedy. */
 const RESCAN_REPAIRS: ReadonlySet<string> = new Set(['chain_rolled_back', 'node_behind_wallet']);

@@ -9,10 +9,8 @@ import { ID_BYTES } from '../../../protocol/crypto/identifier.ts';
 import { ProtocolError } from '../../../protocol/errors.ts';
 import { MAX_BODY_BYTES } from '../../../protocol/ledger/body.ts';
 import { blockId, HEADER_BYTES } from '../../../protocol/ledger/header.ts';
-import { BoundedMap } from '../../../runtime/bounded-map.ts';
-import { Buckets } from '../../../runtime/clients/buckets.ts';
 import { FairShare } from '../../../runtime/clients/fair-share.ts';
-import { type Bucket, fullBucket, refill } from '../../../runtime/clients/token-bucket.ts';
+import { SureShare } from '../../../runtime/clients/sure-share.ts';
 import type { Logger } from '../../../runtime/log/log.ts';
 import type { FullNode } from '../../full-node.ts';
 import { nameOf } from '../../ledger/registration.ts';
@@ -32,26 +30,23 @@ const MAX_ASKED = 128;
 /** Strangers that offered a block, asked if nobody else sends it. */
 const MAX_STRANGERS = 4;
 /**
- * Bodies that wait for their turn of each known neighbour, and of all strangers together: a hash may wait for minutes while a
+ * Bodies that wait for their turn of each known neighbour, of all strangers together, and of all: a hash may wait for minutes while a
  * dataset is prepared.
  */
 const MAX_LINED_UP_BYTES = 64 * 1024 * 1024;
+const MAX_ALL_LINED_UP_BYTES = 4 * MAX_LINED_UP_BYTES;
 /** The account that all strangers share. */
 const STRANGERS = '';
 /** A block that has not arrived after this many answer times is given up. */
 const GIVEN_UP = 8;
 /**
- * Bodies sent to one neighbour: the largest cut at once, and then the rate of a busy chain. All strangers together get
- * less, in KiB, of which each address has a fair part: each body is a read of the store.
+ * What those that are known share: a body is a read of the store, and so is each identifier in an offer or request. A seat costs
+ * little: a few liars may have most of the 64. One alone is sent the largest cut at once.
  */
-const SERVED = { perSecond: 8 * 1024 * 1024, burst: 72 * 1024 * 1024 };
-const SERVED_STRANGERS = { perSecond: 4 * 1024, burst: 32 * 1024 };
-
-/**
- * Identifiers in offers and requests that are looked up, each a read of the store: of one known neighbour, and of all
- * strangers, of which each address has a fair part. Further ones are ignored.
- */
-const LOOKED_UP = { perSecond: 2_000, burst: 16_000 };
+const SERVED_KIB = { all: { perSecond: 32 * 1024, burst: 144 * 1024 }, sure: { perSecond: 512, burst: 2_048 } };
+const LOOKED_UP = { all: { perSecond: 8_000, burst: 32_000 }, sure: { perSecond: 64, burst: 512 } };
+/** The same for strangers, of which each address has a fair part. */
+const SERVED_STRANGERS_KIB = { perSecond: 4 * 1024, burst: 32 * 1024 };
 const LOOKED_UP_STRANGERS = { perSecond: 2_000, burst: 4_000 };
 
 export type BlockMessage =
@@ -105,6 +100,8 @@ type WantedBlock = {
 /** `account`: where its body is counted. */
 type LinedUp = EarlyBlock<Peer> & { readonly account: string };
 
+type Shared = Readonly<Record<'servedKiB' | 'lookedUp', Pick<SureShare, 'has' | 'take'>>>;
+
 export type BlockExchangeDependencies = {
   readonly node: Pick<FullNode, 'chain' | 'submitBlock' | 'on'>;
   readonly transport: Transport;
@@ -125,11 +122,8 @@ export class BlockExchange {
   readonly #lines = new Map<Peer, LinedUp[]>();
   /** Bytes by account. */
   readonly #linedUp = new Map<string, number>();
-  /** By known neighbour, also while it is away: a new connection is no new allowance. */
-  readonly #served = new BoundedMap<string, Bucket>(MAX_KNOWN);
-  readonly #servedToStrangers: FairShare;
-  readonly #lookedUp = new Buckets(LOOKED_UP, MAX_KNOWN);
-  readonly #lookedUpOfStrangers: FairShare;
+  readonly #known: Shared;
+  readonly #strangers: Shared;
   readonly #early: EarlyBlocks<Peer>;
   readonly #unsubscribe: readonly (() => void)[];
   #turn = 0;
@@ -137,8 +131,15 @@ export class BlockExchange {
   constructor(dependencies: BlockExchangeDependencies) {
     this.#with = dependencies;
     const { node, transport, steady } = dependencies;
-    this.#servedToStrangers = new FairShare(SERVED_STRANGERS, steady());
-    this.#lookedUpOfStrangers = new FairShare(LOOKED_UP_STRANGERS, steady());
+    const now = steady();
+    this.#known = {
+      servedKiB: new SureShare(SERVED_KIB, MAX_KNOWN, now),
+      lookedUp: new SureShare(LOOKED_UP, MAX_KNOWN, now),
+    };
+    this.#strangers = {
+      servedKiB: new FairShare(SERVED_STRANGERS_KIB, now),
+      lookedUp: new FairShare(LOOKED_UP_STRANGERS, now),
+    };
     this.#early = new EarlyBlocks({
       isKnown: (id) => node.chain.block(id) !== undefined,
       headHeight: () => node.chain.head().height,
@@ -233,10 +234,15 @@ export class BlockExchange {
   }
 
   #mayLookUp(peer: Peer, count: number): boolean {
-    const { transport, steady } = this.#with;
-    const now = steady();
-    if (!transport.known().includes(peer)) return this.#lookedUpOfStrangers.take(transport.limitKey(peer), now, count);
-    return this.#lookedUp.take(transport.accountOf(peer), now, count);
+    const { lookedUp, name } = this.#sharedBy(peer);
+    return lookedUp.take(name, this.#with.steady(), count);
+  }
+
+  /** Counted for a known neighbour, not for its connections: another one is no other part. */
+  #sharedBy(peer: Peer): Shared & { readonly name: string } {
+    const { transport } = this.#with;
+    if (!transport.known().includes(peer)) return { ...this.#strangers, name: transport.limitKey(peer) };
+    return { ...this.#known, name: transport.accountOf(peer) };
   }
 
   #wantedOf(id: Bytes): WantedBlock {
@@ -324,19 +330,15 @@ export class BlockExchange {
 
   #serve(peer: Peer, ids: readonly Bytes[]): void {
     const { node, transport, steady } = this.#with;
-    const [strangers, key] = [this.#servedToStrangers, transport.limitKey(peer)];
-    const account = transport.known().includes(peer) ? transport.accountOf(peer) : undefined;
+    const { servedKiB, name } = this.#sharedBy(peer);
     for (const id of ids) {
       const now = steady();
-      const served = account === undefined ? undefined : (this.#served.use(account) ?? fullBucket(SERVED, now));
-      const bucket = served && refill(served, SERVED, now);
-      // Before the body is read; the last one to a known neighbour may exceed the remaining allowance.
-      if (bucket === undefined ? !strangers.has(key, now, MAX_BODY_BYTES / KIBIBYTE) : bucket.tokens <= 0) return;
+      // Before the body is read.
+      if (!servedKiB.has(name, now, MAX_BODY_BYTES / KIBIBYTE)) return;
       const header = node.chain.block(id)?.header;
       const body = header && node.chain.blockBody(id);
       if (header === undefined || body === undefined) continue;
-      if (bucket === undefined) strangers.take(key, now, body.length / KIBIBYTE);
-      else this.#served.set(account as string, { ...bucket, tokens: bucket.tokens - body.length });
+      servedKiB.take(name, now, body.length / KIBIBYTE);
       transport.send(peer, encodeBlockMessage({ type: 'block', header, body }));
     }
   }
@@ -368,8 +370,25 @@ export class BlockExchange {
     const entry = { ...block, account };
     this.#count(entry, body.length);
     const line = this.#lines.get(from);
-    if (line !== undefined) line.push(entry);
-    else this.#submitAll(from, [entry]).catch((error) => this.#fail(error));
+    if (line === undefined) this.#submitAll(from, [entry]).catch((error) => this.#fail(error));
+    else {
+      line.push(entry);
+      this.#makeRoom();
+    }
+  }
+
+  /** Of those with the most bytes the last ones give way; not the first of a line, which is being looked at. */
+  #makeRoom(): void {
+    const bytesOf = (line: readonly LinedUp[]) => this.#linedUp.get(line[0]?.account ?? '') ?? 0;
+    for (;;) {
+      const all = [...this.#linedUp.values()].reduce((sum, bytes) => sum + bytes, 0);
+      const [largest] = [...this.#lines.values()]
+        .filter(({ length }) => length > 1)
+        .sort((a, b) => bytesOf(b) - bytesOf(a));
+      if (all <= MAX_ALL_LINED_UP_BYTES || largest === undefined) return;
+      const last = largest.pop() as LinedUp;
+      this.#count(last, -last.body.length);
+    }
   }
 
   async #submitAll(from: Peer, line: LinedUp[]): Promise<void> {

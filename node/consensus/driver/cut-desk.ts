@@ -30,7 +30,8 @@ export type CutDeskDependencies = {
   want(ids: readonly Bytes[], cut: CutName): void;
   /** The neighbour sent a body that does not belong to the block. */
   blame(peer: Peer): void;
-  fail(error: unknown): void;
+  /** It could not be judged by an error of this node: that is no verdict, whoever proposed it. It is looked at again at the next tick. */
+  lost(error: unknown): void;
   readonly onExecuted?: ((seconds: number) => void) | undefined;
 };
 
@@ -184,7 +185,10 @@ export class CutDesk {
       return;
     }
     waiting.isBusy = true;
-    this.#judge(name, waiting).catch((error) => this.#with.fail(error));
+    this.#judge(name, waiting).catch((error) => {
+      waiting.isBusy = false;
+      this.#with.lost(error);
+    });
   }
 
   /** Parents come before their children in a cut, and are added in this order. */

@@ -9,6 +9,7 @@ import { type Certificate, CUT_HEADER_BYTES, decodeCutHeader } from '../../../pr
 import { epochOf } from '../../../protocol/staking/limits.ts';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { FairShare } from '../../../runtime/clients/fair-share.ts';
+import { SureShare } from '../../../runtime/clients/sure-share.ts';
 import { Timers } from '../../../runtime/clock/timers.ts';
 import { type Adopt, type Adopted, adoptInto } from '../../chain/adopted-cut.ts';
 import type { CutLedger } from '../../chain/cut-ledger.ts';
@@ -24,6 +25,7 @@ import { openState } from '../engine/recovery.ts';
 import { RULES } from '../engine/rules.ts';
 import type { ConsensusState, Value } from '../engine/state.ts';
 import { type CutName, PRECOMMIT, proofOf, type VoteKind } from '../engine/votes.ts';
+import { MAX_KNOWN } from '../link/allowance.ts';
 import { hexOf } from '../log/dump.ts';
 import { writeUntilDone } from '../log/log-writing.ts';
 import { mayLeave } from '../one-signer/own-messages.ts';
@@ -48,9 +50,12 @@ type QuorumVotes = { readonly kind: VoteKind; readonly round: number };
 /** Cuts of which it is remembered who brought them: blocks are requested there first. */
 const KEPT_SOURCES = 64;
 /**
- * Answers to all strangers between two ticks, of which each address has a fair part: one can be every vote of two rounds, 1 MiB with 64 members, and is made before
- * it is known whether there is bandwidth for it.
+ * Answers between two ticks to all that are known, and to all strangers, of which each address has a fair part: one can be every
+ * vote of two rounds, 1 MiB and ten milliseconds of processor time with 64 members, and is made before it is known whether there is bandwidth for
+ * it. Of its neighbours a member asks a few at each tick, so it asks one of many every few seconds.
  */
+const ANSWERED = { perTick: 8, burst: 64 };
+const SURELY_ANSWERED = { perTick: 1 / 8, burst: 2 };
 const ANSWERED_STRANGERS = { perTick: 8, burst: 32 };
 /**
  * Signatures in messages of all strangers that are checked, of which each address has a fair part: one takes a third of a
@@ -79,6 +84,7 @@ export class ConsensusDriver {
   /** A cut of peers that waits for its turn. */
   #adopting: { readonly adopt: () => Promise<Adopted>; readonly over: PromiseWithResolvers<Adopted> } | undefined;
   readonly #presence: Presence;
+  readonly #answered: SureShare;
   readonly #answeredStrangers: FairShare;
   readonly #checkedOfStrangers: FairShare;
   #working: Promise<void> | undefined;
@@ -101,8 +107,13 @@ export class ConsensusDriver {
     this.#receivers = new Receivers(transport);
     this.#forwarding = new Forwarding(transport);
     this.#presence = new Presence(dependencies.wall ?? Date.now, steady, tickMillis(cutMillis));
-    const { perTick, burst } = ANSWERED_STRANGERS;
-    this.#answeredStrangers = new FairShare({ perSecond: (1_000 * perTick) / tickMillis(cutMillis), burst }, steady());
+    const rateOf = ({ perTick, burst }: typeof ANSWERED) => ({
+      perSecond: (1_000 * perTick) / tickMillis(cutMillis),
+      burst,
+    });
+    const answered = { all: rateOf(ANSWERED), sure: rateOf(SURELY_ANSWERED) };
+    this.#answered = new SureShare(answered, MAX_KNOWN, steady());
+    this.#answeredStrangers = new FairShare(rateOf(ANSWERED_STRANGERS), steady());
     this.#checkedOfStrangers = new FairShare(CHECKED_OF_STRANGERS, steady());
     this.#signing = new SigningLog(dependencies.log);
     this.#check = signatureCheck(this.#ledger.chainId);
@@ -112,7 +123,7 @@ export class ConsensusDriver {
       verdict: (height, cut, valid, reason) => this.#judged(height, cut, valid, reason),
       want: (ids, cut) => this.#blocks.want(ids, ...(this.#sources.get(cut) ?? [])),
       blame: (peer) => this.#drop(peer, 'wrong_body'),
-      fail: (error) => this.#fail(error),
+      lost: (error) => this.#lost(error),
       onExecuted: (seconds) => dependencies.onStep?.('execute', seconds),
     });
     this.#adoptInto = adoptInto(this.#ledger, (cut) => this.#desk.adopted(cut));
@@ -214,17 +225,20 @@ export class ConsensusDriver {
     this.#timers.later(millis, () => this.#closed || run());
   }
 
+  /** Planned first, and each part for itself: without ticks nothing that was lost comes again, so an error of this node may cost one, and not all. */
   #planTick(): void {
     this.#later(tickMillis(this.#cutMillis), () => {
-      this.#desk.tick();
-      this.#blocks.tick();
-      this.#rollCall.tick();
-      const answers = isListening(this.state) ? (peer: Peer) => this.#rollCall.answerOf(peer) : undefined;
-      const company = this.#receivers.company(this.#committee, this.state.height, answers);
-      this.#signing.tick(this.state, company);
-      this.#feed({ type: 'tick', company });
       this.#planTick();
+      for (const part of [this.#desk, this.#blocks, this.#rollCall]) this.#attempt(() => part.tick());
+      this.#attempt(() => this.#tick());
     });
+  }
+
+  #tick(): void {
+    const answers = isListening(this.state) ? (peer: Peer) => this.#rollCall.answerOf(peer) : undefined;
+    const company = this.#receivers.company(this.#committee, this.state.height, answers);
+    this.#signing.tick(this.state, company);
+    this.#feed({ type: 'tick', company });
   }
 
   #planBegin(): void {
@@ -315,7 +329,8 @@ export class ConsensusDriver {
         this.#accuse(effect);
         return undefined;
       case 'serve':
-        this.#sendTo(effect.to, servedOf(this.#ledger, effect.height, this.state));
+        // Anybody asks for any height: a record that cannot be read is no reason to stop.
+        this.#attempt(() => this.#sendTo(effect.to, servedOf(this.#ledger, effect.height, this.state)));
         return undefined;
       case 'stop':
       case 'bar':
@@ -455,10 +470,13 @@ export class ConsensusDriver {
   }
 
   #receive(peer: Peer, bytes: Bytes): void {
-    if (this.#closed) return;
     // No input of a neighbour may end this node.
+    if (!this.#closed) this.#attempt(() => this.#read(peer, bytes)?.());
+  }
+
+  #attempt(run: () => void): void {
     try {
-      this.#read(peer, bytes)?.();
+      run();
     } catch (error) {
       this.#lost(error);
     }
@@ -482,7 +500,7 @@ export class ConsensusDriver {
     }
   }
 
-  /** By an error of this node, for example of its store, or for lack of memory. What is needed comes again by anti-entropy. */
+  /** A message, an answer or a tick, by an error of this node, for example of its store, or for lack of memory. What is needed comes again by anti-entropy. */
   #lost(error: unknown): void {
     const { log, steady, onLost } = this.#with;
     this.#lostMessages++;
@@ -508,16 +526,14 @@ export class ConsensusDriver {
 
   #take(peer: Peer, message: Message): void {
     if (message.type === 'have') {
-      const { transport } = this.#with;
+      const { transport, steady } = this.#with;
       const isProven = transport.proven(peer) !== undefined;
       this.#receivers.isAt(peer, message.have.height);
-      if (!this.#queue.isFull && this.#may(peer, this.#answeredStrangers))
-        this.#feed({
-          type: 'have',
-          have: message.have,
-          from: peer,
-          ...(isProven && { account: transport.accountByWay(peer) }),
-        });
+      const account = transport.accountByWay(peer);
+      const isKnown = transport.known().includes(peer);
+      if (this.#queue.isFull || !this.#may(peer, this.#answeredStrangers)) return;
+      if (!isKnown || this.#answered.take(account, steady()))
+        this.#feed({ type: 'have', have: message.have, from: peer, ...(isProven && { account }) });
     } else if (this.#worthOf(peer, message) === 'take') this.#accept(peer, message);
   }
 

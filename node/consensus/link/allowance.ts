@@ -2,6 +2,9 @@
  * A rate limit for what a neighbour sends: everything received is charged, and the result is how long to wait before
  * reading more.
  */
+import { BoundedMap } from '../../../runtime/bounded-map.ts';
+import { SureShare } from '../../../runtime/clients/sure-share.ts';
+
 /** Neighbours whose allowances are kept, also while they are away: more than are known at a time. */
 export const MAX_KNOWN = 1_024;
 
@@ -43,5 +46,37 @@ export class ReadingAllowance {
 
   spend(bytes: number, messages: number, now: number): number {
     return Math.max(this.#bytes.spend(bytes, now), this.#messages.spend(messages, now));
+  }
+}
+
+/**
+ * What all that are known send together: a message costs a fiftieth of a millisecond, and liars may have most of the seats. Who has no
+ * part left is read a few frames at a time.
+ */
+const TOGETHER = { all: { perSecond: 8_000, burst: 32_000 }, sure: { perSecond: 100, burst: 500 } };
+const NO_PART_MILLIS = 1_000;
+/** So many bytes cost as much as a message. */
+const BYTES_OF_A_MESSAGE = 64 * 1024;
+
+/** Allowances by name, also of those that are away: a new connection is no new allowance. */
+export class SharedReading {
+  readonly #rates: readonly [bytes: Rate, messages: Rate];
+  readonly #own = new BoundedMap<string, ReadingAllowance>(MAX_KNOWN);
+  readonly #together: SureShare;
+
+  constructor(bytes: Rate, messages: Rate, now: number) {
+    this.#rates = [bytes, messages];
+    this.#together = new SureShare(TOGETHER, MAX_KNOWN, now);
+  }
+
+  of(name: string, at: number): Pick<ReadingAllowance, 'spend'> {
+    const own = this.#own.use(name) ?? new ReadingAllowance(...this.#rates, at);
+    this.#own.set(name, own);
+    return {
+      spend: (bytes, messages, now) => {
+        const isLeft = this.#together.take(name, now, messages + bytes / BYTES_OF_A_MESSAGE);
+        return Math.max(own.spend(bytes, messages, now), isLeft ? 0 : NO_PART_MILLIS);
+      },
+    };
   }
 }

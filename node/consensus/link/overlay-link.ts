@@ -81,8 +81,10 @@ export type LinkSettings = {
   readonly expects?: Bytes | undefined;
 };
 
+type Reading = Pick<ReadingAllowance, 'spend'>;
+
 export type Restriction = {
-  readonly reading: readonly ReadingAllowance[];
+  readonly reading: readonly Reading[];
   readonly queuedBytes: number;
   /** Whether this many more bytes are allowed; if so, they are counted. */
   readonly maySend: (bytes: number) => boolean;
@@ -102,8 +104,8 @@ export class OverlayLink {
   readonly #steady: () => number;
   readonly #reader = new FrameReader();
   readonly #timers: NodeJS.Timeout[];
-  #own: ReadingAllowance;
-  #allowances: readonly ReadingAllowance[];
+  #own: Reading;
+  #allowances: readonly Reading[];
   #queuedBytes: number;
   #maySend: Restriction['maySend'] = () => true;
   #resume: NodeJS.Timeout | undefined;
@@ -154,7 +156,7 @@ export class OverlayLink {
   }
 
   /** Its other end is known: what it sends counts together with what comes on its other connections, and came on earlier ones. */
-  countWith(allowance: ReadingAllowance): void {
+  countWith(allowance: Reading): void {
     this.#allowances = this.#allowances.map((each) => (each === this.#own ? allowance : each));
     this.#own = allowance;
     this.#spend(0, 0);

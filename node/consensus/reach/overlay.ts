@@ -20,7 +20,7 @@ import { verifyMessage } from '../../ml-dsa.ts';
 import type { DialOrder, Listing } from '../../validator/dial-plan.ts';
 import type { RememberedMembers } from '../../validator/remembered-members.ts';
 import type { Peer } from '../engine/effects.ts';
-import { MAX_KNOWN, ReadingAllowance } from '../link/allowance.ts';
+import { MAX_KNOWN, ReadingAllowance, SharedReading } from '../link/allowance.ts';
 import { CHALLENGE_BYTES, type Identity, NO_VALIDATOR } from '../link/frames.ts';
 import { type Claim, LINK_LIMITS, type LinkLimits, OverlayLink } from '../link/overlay-link.ts';
 import { processName } from '../link/process-name.ts';
@@ -93,7 +93,7 @@ export class Overlay implements Transport {
   /** Addresses of neighbours named by the operator: given directly, or resolved from names. */
   readonly #named = new Map<ListenAddress, string>();
   /** By neighbour: a new connection is no new allowance. */
-  readonly #reading = new BoundedMap<string, ReadingAllowance>(MAX_KNOWN);
+  readonly #reading: SharedReading;
   readonly #strangers: ReadingAllowance;
   readonly #sentToStrangers: FairShare;
   readonly #dialler: Dialler;
@@ -117,6 +117,8 @@ export class Overlay implements Transport {
     this.#validator = signer === undefined ? NO_VALIDATOR : validatorId(signer.publicKey);
     this.#newcomers = fullBucket(NEWCOMERS, now);
     this.#sentToStrangers = new FairShare(SENT_TO_STRANGERS, now);
+    const { bytes, messages } = settings.limits ?? LINK_LIMITS;
+    this.#reading = new SharedReading(bytes, messages, now);
     this.#strangers = new ReadingAllowance(STRANGERS.bytes, STRANGERS.messages, now, STRANGERS.mostMillis);
     this.#dialler = new Dialler(dependencies.steady, dependencies.quic);
     this.#routes = new RegisteredRoutes({
@@ -425,12 +427,8 @@ export class Overlay implements Transport {
   }
 
   /** What a neighbour that is known may send, on all its direct connections, and on all its circuits. */
-  #readingOf(known: Link): ReadingAllowance {
-    const name = accountByWay(known);
-    const { bytes, messages } = this.#settings.limits ?? LINK_LIMITS;
-    const allowance = this.#reading.use(name) ?? new ReadingAllowance(bytes, messages, this.#with.steady());
-    this.#reading.set(name, allowance);
-    return allowance;
+  #readingOf(known: Link): Pick<ReadingAllowance, 'spend'> {
+    return this.#reading.of(accountByWay(known), this.#with.steady());
   }
 
   #neighbour(neighbour: ListenAddress): Target {

@@ -192,25 +192,18 @@ export class BlockRelay {
   }
 }
 
-/**
- * Asks a peer for a block and submits it, once its header and work are checked: a body takes milliseconds to read. Undefined if
- * the peer does not have it; its fault is thrown.
- */
+/** Asks a peer for a block and submits it. Undefined if the peer does not have it; its fault is thrown. */
 export async function fetchBlock(
   peer: PeerName,
   id: Bytes,
-  node: Pick<ConsensusNode, 'submitBlock' | 'ledger'>,
+  node: Pick<ConsensusNode, 'submitBlock'>,
   network: Pick<PeerAsking, 'ask'>,
 ): Promise<{ readonly outcome: Submission; readonly body: Bytes } | undefined> {
   const question = encodeRelayQuestion({ type: 'block', block: id });
   const [block] = decodeBlocksAnswer(await network.ask(peer, 'relay', question));
   if (block === undefined) return undefined;
   if (!equalBytes(blockId(block.header), id)) throw new ProtocolError('not_canonical', 'another block');
-  const wrong = await node.ledger.examineHeader(block.header);
-  const outcome: Submission =
-    wrong === undefined
-      ? await node.submitBlock(block.header, block.body, 'relayed')
-      : { status: 'refused', error: wrong };
+  const outcome = await node.submitBlock(block.header, block.body, 'relayed');
   if (outcome.status === 'refused' && isSendersFault(outcome.error.code))
     throw new PeerFault(peer, 'bad_block', outcome.error.code);
   return { outcome, body: block.body };

@@ -1,0 +1,146 @@
+/**
+ * A seat costs little where few validators have much stake: liars with less than a third of it may have 63 of 64 seats. What all members together cost an
+ * honest one is bounded, and each of them has a fair part, so one that takes little finds what it needs.
+ */
+import { expect, test } from 'vitest';
+import { BlockExchange, decodeBlockMessage } from '../../node/consensus/driver/block-exchange.ts';
+import type { CutDesk } from '../../node/consensus/driver/cut-desk.ts';
+import { SharedReading } from '../../node/consensus/link/allowance.ts';
+import type { Bytes } from '../../protocol/bytes.ts';
+import { MAX_BODY_BYTES } from '../../protocol/ledger/body.ts';
+import { blockId, HEADER_BYTES } from '../../protocol/ledger/header.ts';
+import { silentLog } from '../node/bed.ts';
+import { until } from '../until.ts';
+
+const LIARS = Array.from({ length: 62 }, (_, i) => `liar ${i}`);
+const MEBIBYTE = 1024 * 1024;
+
+function bed(parts: { readonly stored?: Bytes; readonly submit?: (header: Bytes) => Promise<object> } = {}) {
+  const counts = { looked: 0, read: 0, submitted: [] as Bytes[] };
+  const sent = new Map<unknown, number>();
+  const clock = { now: 0 };
+  const accepted = async (header: Bytes) => ({ status: 'accepted', id: blockId(header) });
+  const exchange = new BlockExchange({
+    node: {
+      chain: {
+        block: () => {
+          counts.looked++;
+          return parts.stored && { header: new Uint8Array(HEADER_BYTES) };
+        },
+        blockBody: () => {
+          counts.read++;
+          return parts.stored;
+        },
+        waitingBlocks: () => [],
+      },
+      submitBlock: (header: Bytes) => {
+        counts.submitted.push(header);
+        return (parts.submit ?? accepted)(header);
+      },
+      on: () => () => undefined,
+    } as never,
+    transport: {
+      start: () => undefined,
+      process: new Uint8Array(16),
+      proven: () => undefined,
+      company: () => [],
+      limitKey: String,
+      accountOf: String,
+      accountByWay: String,
+      nearest: (peer) => peer,
+      known: () => [...LIARS, 'honest'],
+      peers: () => [...LIARS, 'honest'],
+      send: (to, bytes) => void (decodeBlockMessage(bytes)?.type === 'block' && sent.set(to, (sent.get(to) ?? 0) + 1)),
+      drop: () => undefined,
+      close: async () => undefined,
+    },
+    desk: { names: () => false } as unknown as CutDesk,
+    askAgainMillis: 500,
+    log: silentLog,
+    steady: () => clock.now,
+  });
+  return { exchange, counts, sent, clock };
+}
+
+let made = 0;
+const ids = (count: number): Bytes[] =>
+  Array.from({ length: count }, () => {
+    const id = new Uint8Array(48);
+    new DataView(id.buffer).setUint32(0, ++made);
+    return id;
+  });
+
+test('blocks that there are not, offered by most members without end, cost a bounded number of reads; another member is heard', () => {
+  const { exchange, counts, clock } = bed();
+  const named = ids(64);
+  const flood = () => {
+    for (const liar of LIARS) for (let i = 0; i < 32; i++) exchange.take(liar, { type: 'offer', ids: named });
+  };
+  for (let times = 0; times < 8; times++) flood();
+  const before = counts.looked;
+  clock.now = 1_000;
+  flood();
+  expect(counts.looked - before).toBeLessThan(16_000);
+  const heard = counts.looked;
+  exchange.take('honest', { type: 'offer', ids: ids(64) });
+  expect(counts.looked - heard).toBe(64);
+});
+
+test('bodies that most members ask for without end are read at a bounded rate; another member has its part', () => {
+  const { exchange, counts, sent, clock } = bed({ stored: new Uint8Array(MAX_BODY_BYTES) });
+  const flood = () => {
+    for (const liar of LIARS.slice(0, 20)) exchange.take(liar, { type: 'want', ids: ids(64) });
+  };
+  flood();
+  const before = counts.read;
+  clock.now = 1_000;
+  flood();
+  expect(counts.read - before).toBeLessThan(50);
+  exchange.take('honest', { type: 'want', ids: ids(1) });
+  expect(sent.get('honest')).toBe(1);
+});
+
+test('bodies of most members that wait while a hash takes minutes hold a bounded amount of memory; another member’s is looked at', async () => {
+  const hashed = Promise.withResolvers<undefined>();
+  const submit = async (header: Bytes) => {
+    await hashed.promise;
+    return { status: 'accepted', id: blockId(header) };
+  };
+  const { exchange, counts } = bed({ submit });
+  const body = new Uint8Array(8 * MEBIBYTE);
+  const send = (peer: string) => {
+    const header = new Uint8Array(HEADER_BYTES);
+    new DataView(header.buffer).setUint32(0, ++made);
+    exchange.take(peer, { type: 'offer', ids: [blockId(header)] });
+    exchange.take(peer, { type: 'block', header, body });
+    return header;
+  };
+  for (const liar of LIARS.slice(0, 20)) for (let i = 0; i < 8; i++) send(liar);
+  const honest = [send('honest'), send('honest')];
+  hashed.resolve(undefined);
+  await until(() => honest.every((header) => counts.submitted.includes(header)));
+  await new Promise((resolve) => setImmediate(resolve));
+  // Each one's first, which is looked at, and what may wait besides.
+  expect(counts.submitted.length * 8).toBeLessThanOrEqual(256 + 21 * 8);
+});
+
+test('messages that most members send without end are read at a bounded rate, on all their connections; who sends little never waits', () => {
+  const reading = new SharedReading({ perSecond: 2 ** 24, burst: 2 ** 26 }, { perSecond: 1_000, burst: 4_000 }, 0);
+  const ready = new Map(LIARS.map((liar) => [liar, 0]));
+  let [read, waited] = [0, 0];
+  for (let now = 0; now < 20_000; now += 100) {
+    if (now === 10_000) read = 0;
+    for (const liar of LIARS) {
+      if ((ready.get(liar) as number) > now) continue;
+      // As a connection looks at them: 16, then those are counted.
+      for (let millis = 0; millis === 0; ) {
+        read += 16;
+        millis = reading.of(liar, now).spend(1_024, 16, now);
+        ready.set(liar, now + millis);
+      }
+    }
+    waited += reading.of('honest', now).spend(3_400, 1, now);
+  }
+  expect(read / 10).toBeLessThan(20_000);
+  expect(waited).toBe(0);
+});
