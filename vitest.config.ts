@@ -32,17 +32,23 @@ const LONGEST = [
   'scripts/npm-package',
 ].map((name) => `/test/${name}.slow.test.ts`);
 
-/** The long ones first, then the other slow ones: what is left at the end is short, and the workers end together. Files of a kind stand together, as only then one process runs several. */
-class SlowFirst extends BaseSequencer {
+/**
+ * Slow files wait for cuts, time limits and other processes most of their time, and the others compute: a slow one, those that take longest first, then two others, and so on, so that
+ * the cores have work at any time. What is left at the end is short, and the workers end together. Files of a kind stand together, as only then one process runs several.
+ */
+class SlowAmongOthers extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const rank = ({ moduleId, project }: TestSpecification): number => {
-      if (project.name === 'alone') return -1;
-      const long = LONGEST.findIndex((name) => moduleId.endsWith(name));
-      if (long >= 0) return long;
-      return LONGEST.length + (moduleId.endsWith('.slow.test.ts') ? 0 : 1);
-    };
     const sorted = await super.sort(files);
-    return sorted.toSorted((a, b) => rank(a) - rank(b));
+    const among = (word: string) => sorted.filter(({ moduleId }) => moduleId.endsWith(word));
+    const alone = sorted.filter(({ project }) => project.name === 'alone');
+    const slow = [...new Set([...LONGEST.flatMap(among), ...among('.slow.test.ts')])].filter(
+      (file) => !alone.includes(file),
+    );
+    const others = [...new Set([...among('.long.test.ts'), ...sorted])].filter(
+      (file) => !alone.includes(file) && !slow.includes(file),
+    );
+    const mixed = slow.flatMap((file, i) => [file, ...others.slice(2 * i, 2 * i + 2)]);
+    return [...alone, ...mixed, ...others.slice(2 * slow.length)];
   }
 }
 
@@ -68,9 +74,9 @@ export default defineConfig({
     globalSetup: ['test/builds.ts', 'test/shared-databases.ts'],
     setupFiles: ['test/every-file.ts'],
     pool: 'forks',
-    // Twice as many as the smallest machine has cores: slow files wait for cuts, time-outs and other processes half of their time. Quick ones wait for nothing, and each worker loads all modules once.
-    maxWorkers: level === 'quick' ? 3 : 4,
-    sequence: { sequencer: SlowFirst },
+    // More than twice as many as the smallest machine has cores: with four, two cores were idle for a quarter of the time. Quick files wait for nothing, and each worker loads all modules once.
+    maxWorkers: level === 'quick' ? 3 : 5,
+    sequence: { sequencer: SlowAmongOthers },
     // Times on the clock say how busy the machine is. The watch counts another time, and what moves.
     runner: 'test/watch/runner.ts',
     testTimeout: 0,

@@ -9,7 +9,7 @@ import { type BooksService, isWhole } from '../../protocol/books/books-slice.ts'
 import { type PublishedTerms, sliceCutsOf } from '../../protocol/books/books-terms.ts';
 import { isUnread, PoolSilence } from '../../protocol/books/pool-silence.ts';
 import { OTHERS, OWN_RECEIPTS, poolKeyName, type Receipt, receiptRefusal } from '../../protocol/books/receipt.ts';
-import { fromHex, toHex } from '../../protocol/bytes.ts';
+import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
 import {
   EVIDENCE_FORMAT,
   type Evidence,
@@ -17,6 +17,7 @@ import {
   judgeEvidence,
 } from '../../protocol/evidence/receipt-evidence.ts';
 import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
+import { BoundedMap } from '../../runtime/bounded-map.ts';
 import {
   AwaitedReceipts,
   distinctReceipts,
@@ -94,6 +95,7 @@ export class BooksWatch {
   /** The ledger shows that slices before the kept ones closed about a day ago. */
   #isDropped = false;
   readonly #stall: ReceiptStall;
+  readonly #verify: VerifySignature | undefined;
   readonly #alarms = new BooksAlarms();
   #isChecking = false;
   readonly #lists: ListWatch;
@@ -115,6 +117,7 @@ export class BooksWatch {
   constructor(options: BooksWatchOptions, dependencies: BooksWatchDependencies) {
     this.#options = options;
     this.#dependencies = dependencies;
+    this.#verify = dependencies.verify && withKnownVerdicts(dependencies.verify);
     this.#budget = new ReadBudget(dependencies.read, dependencies.nowMillis);
     this.#awaited = new AwaitedReceipts(dependencies);
     this.#stall = new ReceiptStall(dependencies.nowMillis);
@@ -229,7 +232,7 @@ export class BooksWatch {
   }
 
   #isGood(receipt: Receipt): boolean {
-    const refusal = receiptRefusal(receipt, this.#key as Uint8Array, this.#dependencies.verify);
+    const refusal = receiptRefusal(receipt, this.#key as Uint8Array, this.#verify);
     if (refusal === undefined && receipt.address === this.#options.address) return true;
     this.#alarm('receipt_bad', `${receipt.slice}`, { slice: receipt.slice, reason: refusal ?? 'address' });
     return false;
@@ -413,7 +416,7 @@ export class BooksWatch {
     const [first] = receipts;
     if (first === undefined) return;
     const evidence = this.#evidenceOf({ receipts: distinctReceipts(receipts), leaf, record });
-    const verdict = judgeEvidence(evidence, this.#key as Uint8Array, this.#dependencies.verify);
+    const verdict = judgeEvidence(evidence, this.#key as Uint8Array, this.#verify);
     const at = { slice, service };
     if (verdict.verdict === 'convicts' && verdict.charge === 'books_less')
       this.#alarm(
@@ -530,3 +533,23 @@ const isLast = ({ more, through, next_cursor }: ReceiptsAnswer, after: number): 
   !more || (through <= after && next_cursor === undefined);
 
 const asError = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)));
+
+/** More than the sheets of an answer. */
+const KEPT_VERDICTS = 512;
+
+/**
+ * Receipts of one sheet have one signature, and an answer of the pool has a thousand of them: it is verified once, good or
+ * false. So a verification costs a pool the bytes of a signature, whatever it puts under its heads.
+ */
+function withKnownVerdicts(verify: VerifySignature): VerifySignature {
+  const known = new BoundedMap<string, boolean>(KEPT_VERDICTS);
+  let lastKey: Bytes | undefined;
+  return (signature, message, publicKey) => {
+    if (publicKey !== lastKey) known.clear();
+    lastKey = publicKey;
+    const name = toHex(message) + toHex(signature);
+    const verdict = known.use(name) ?? verify(signature, message, publicKey);
+    known.set(name, verdict);
+    return verdict;
+  };
+}

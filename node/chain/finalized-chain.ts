@@ -342,6 +342,7 @@ export class FinalizedChain implements Chain {
       output: (outpoint) => findOutput(store.outputTrie, state.outputs, outpoint),
       spender: (outpoint) => store.spender(outpoint),
       isExecuted: (id) => store.transaction(id)?.outcome === 'executed',
+      historyFrom: this.historyFrom(),
       publicKey: (address) => store.publicKey(address),
       isRegistered: (id) => this.isRegistered(id) || this.isBeforeHistory(id),
     };

@@ -23,6 +23,8 @@ export interface LedgerReads {
   /** The transaction of a finalized cut that spent this output. */
   spender(outpoint: Outpoint): Bytes | undefined;
   isExecuted(transactionId: Bytes): boolean;
+  /** First cut of which it is known what was spent and executed, where not of all: a node may begin with a snapshot. */
+  readonly historyFrom?: number;
   /** Key of an address from the registry as the cut before left it. */
   publicKey(address: Bytes): Bytes | undefined;
 }
@@ -88,12 +90,16 @@ export class CutExecution {
   execute(transaction: ReadTransaction): Outcome {
     const { body, id } = transaction;
     if (this.#executed.has(nameOf(id)) || this.#reads.isExecuted(id)) return 'repeated';
-    if (this.#height > body.validUntilHeight) return { reason: 'expired', detail: 'transaction_expired' };
+    // A cut before this node's history may have executed it. Either way this one does not, and nothing is said of it.
+    const mayBeOld = body.validFromHeight < (this.#reads.historyFrom ?? 0);
+    if (this.#height > body.validUntilHeight)
+      return mayBeOld ? 'repeated' : { reason: 'expired', detail: 'transaction_expired' };
     if (this.#height < body.validFromHeight) return { reason: 'no_effect', detail: 'transaction_not_valid_yet' };
     const spends: UnspentOutput[] = [];
     let paidIn = 0n;
     for (const outpoint of body.inputs) {
       const output = this.#find(outpoint);
+      if (output === 'input_unknown' && mayBeOld) return 'repeated';
       if (typeof output === 'string')
         return { reason: output === 'input_spent' ? 'conflict' : 'no_effect', detail: output };
       spends.push(output);

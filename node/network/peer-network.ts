@@ -35,6 +35,8 @@ export type OpenPeers = (settings: () => HostSettings, handlers: PeerHandlers, l
 
 export const threadOfPeers: OpenPeers = (settings, handlers, log) => new PeerNetwork(settings, handlers, log);
 
+const startThread = (): Worker => new Worker(new URL('./thread/worker.ts', import.meta.url));
+
 const NO_FIGURES: HostFigures = {
   receivedBytes: 0,
   sentBytes: 0,
@@ -49,6 +51,7 @@ export class PeerNetwork implements PeerAsking {
   readonly #settings: () => HostSettings;
   readonly #handlers: PeerHandlers;
   readonly #log: Logger;
+  readonly #startThread: () => Worker;
   readonly #peers = new Map<PeerName, PeerInfo>();
   #worker: Worker | undefined;
   #calls: ThreadCalls<HostSide> | undefined;
@@ -61,15 +64,16 @@ export class PeerNetwork implements PeerAsking {
   readonly answeredBytes: Record<Protocol, number> = { sync: 0, relay: 0 };
   #closed = false;
 
-  constructor(settings: () => HostSettings, handlers: PeerHandlers, log: Logger) {
+  constructor(settings: () => HostSettings, handlers: PeerHandlers, log: Logger, start = startThread) {
     this.#settings = settings;
     this.#handlers = handlers;
     this.#log = log;
+    this.#startThread = start;
   }
 
   /** Addresses that are listened on; rejects where one cannot be. */
   async start(): Promise<readonly string[]> {
-    const worker = new Worker(new URL('./thread/worker.ts', import.meta.url));
+    const worker = this.#startThread();
     this.#worker = worker;
     const offered: NodeSide = {
       ...this.#handlers,

@@ -23,6 +23,7 @@ export const COVERAGE: Readonly<Record<string, string>> = {
   workers: 'not covered: names and figures for display',
   named_workers: 'not covered: names that miners call their own',
   journal_positions: 'not covered: how far each journal was taken in',
+  doubled_shares: 'not covered: shares that counted before, which no receipts are signed of',
   effort: 'not covered: a figure for display',
   compoundings: 'fees and fates of merging the wallet’s outputs against the wallet’s record',
   slice_ends: 'not covered: how far each journal was when slices closed',

@@ -14,7 +14,8 @@ import { nativeHex } from '../../runtime/native/native-hex.ts';
 import { byteaTexts, type Transaction } from '../database/connect.ts';
 import { copyIn } from '../database/copy-in.ts';
 import { takeTurn } from '../database/row-turns.ts';
-import { type Doubled, fillHoles, type TakenRun } from '../journal/filled-holes.ts';
+import { doubledRuns, noteDoubled } from '../journal/doubled-shares.ts';
+import { fillHoles, type Likeness } from '../journal/filled-holes.ts';
 import type { JournalEntry } from '../journal/journal.ts';
 import {
   type BlockRecord,
@@ -94,7 +95,7 @@ export class Intake {
     entries: readonly JournalEntry[],
     newest = Number.POSITIVE_INFINITY,
   ): Promise<IntakeResult> {
-    const { fresh, last, unread, repeated, lost } = await this.#fresh(transaction, entries);
+    const { fresh, last, unread, likenesses, repeated, lost } = await this.#fresh(transaction, entries);
     if (last.size === 0) return { taken: 0, repeated, shares: 0, lost, doubled: 0, unread: 0 };
     const records = fresh.map((entry) => entry.record);
     await this.#resolveIds(
@@ -121,10 +122,10 @@ export class Intake {
     }
     await this.#addBlocks(transaction, fresh);
     await setAside(transaction, unread);
-    await this.#advancePositions(transaction, last, doubled);
-    if (doubled.length > 0) await fillHoles(transaction, doubled.flatMap(doubledOf), runsOf(fresh));
+    await this.#advancePositions(transaction, last);
+    if (doubled.size > 0 || likenesses.size > 0) await this.#noteDoubled(transaction, fresh, doubled, likenesses);
     const taken = fresh.length + unread.length;
-    return { taken, repeated, shares: shares.length, lost, doubled: doubled.length, unread: unread.length };
+    return { taken, repeated, shares: shares.length, lost, doubled: doubled.size, unread: unread.length };
   }
 
   /** The shares among the entries, and those whose header and nonce counted before (rule 14). */
@@ -135,18 +136,18 @@ export class Intake {
       shares.map(({ record }) => record.identity),
     );
     const counted: CountedShare[] = [];
-    const doubled: Taken[] = [];
+    const doubled = new Set<Taken>();
     for (const [i, share] of shares.entries()) {
       const { bootId, sequence, record, slice } = share;
       if (counts[i] !== true) {
-        doubled.push(share);
+        doubled.add(share);
         continue;
       }
       const accountId = this.accountId(record.account);
       counted.push({ bootId, sequence, record, slice, accountId, workerId: this.#workers.idOf(accountId, record) });
     }
-    if (doubled.length > 0)
-      await transaction`insert into refused_shares (result, count) values (${COUNTED_BEFORE}, ${doubled.length})
+    if (doubled.size > 0)
+      await transaction`insert into refused_shares (result, count) values (${COUNTED_BEFORE}, ${doubled.size})
         on conflict (result) do update set count = refused_shares.count + excluded.count`;
     return { counted, doubled };
   }
@@ -168,9 +169,14 @@ export class Intake {
 
   async #fresh(transaction: Transaction, entries: readonly JournalEntry[]) {
     const boots = [...new Set(entries.map((entry) => entry.bootId))];
-    const rows = await transaction<{ boot_id: Buffer; through: bigint }[]>`select boot_id, through
+    const rows = await transaction<
+      { boot_id: Buffer; through: bigint; copy_of: Buffer | null; agreed: number }[]
+    >`select boot_id, through, copy_of, agreed
       from journal_positions where boot_id = any(${byteaTexts(boots)}::text[]::bytea[]) for update`;
     const positions = new Map(rows.map((row) => [row.boot_id.toString('hex'), Number(row.through)]));
+    const likenesses = new Map<string, Likeness>();
+    for (const { boot_id: boot, copy_of: of, agreed } of rows)
+      if (of !== null) likenesses.set(boot.toString('hex'), { of: of.toString('hex'), agreed });
     const fresh: Taken[] = [];
     const unread: UnreadRecord[] = [];
     const last = new Map<string, number>();
@@ -196,7 +202,7 @@ export class Intake {
       if (decoded.ok) fresh.push({ bootId, sequence, record: decoded.value, slice });
       else unread.push({ bootId, sequence, record, reason: decoded.error.message });
     }
-    return { fresh, last, unread, repeated, lost };
+    return { fresh, last, unread, likenesses, repeated, lost };
   }
 
   async #resolveIds(transaction: Transaction, records: readonly MinerRecord[]): Promise<void> {
@@ -320,40 +326,34 @@ export class Intake {
     await this.addBlock(transaction, record);
   }
 
-  async #advancePositions(
+  async #advancePositions(transaction: Transaction, last: ReadonlyMap<string, number>): Promise<void> {
+    for (const [bootId, through] of last)
+      await transaction`insert into journal_positions (boot_id, through) values (${Buffer.from(bootId, 'hex')}, ${through})
+        on conflict (boot_id) do update set through = excluded.through, updated_at = now()`;
+  }
+
+  async #noteDoubled(
     transaction: Transaction,
-    last: ReadonlyMap<string, number>,
-    doubled: readonly Taken[],
+    fresh: readonly Taken[],
+    doubled: ReadonlySet<Taken>,
+    likenesses: ReadonlyMap<string, Likeness>,
   ): Promise<void> {
-    const ofBoots = Map.groupBy(doubled, ({ bootId }) => bootId);
-    for (const [bootId, through] of last) {
-      const again = ofBoots.get(bootId) ?? [];
-      await transaction`insert into journal_positions as p (boot_id, through, doubled_from, doubled_through)
-        values (${Buffer.from(bootId, 'hex')}, ${through}, ${again[0]?.sequence ?? null}, ${again.at(-1)?.sequence ?? null})
-        on conflict (boot_id) do update set through = excluded.through, updated_at = now(),
-          doubled_from = least(p.doubled_from, excluded.doubled_from),
-          doubled_through = greatest(p.doubled_through, excluded.doubled_through)`;
+    for (const [bootId, entries] of Map.groupBy(fresh, (entry) => entry.bootId)) {
+      const counts = (entry: Taken) => (entry.record.kind === 'share' ? !doubled.has(entry) : null);
+      const runs = doubledRuns(entries.map((entry) => ({ sequence: entry.sequence, counts: counts(entry) })));
+      await noteDoubled(transaction, bootId, runs);
     }
+    const shares = fresh.flatMap((entry) => {
+      const { bootId, sequence, record } = entry;
+      if (record.kind !== 'share') return [];
+      return [{ bootId, sequence, identity: record.identity, isCounted: !doubled.has(entry) }];
+    });
+    await fillHoles(transaction, shares, likenesses);
   }
 }
 
 const identityColumns = ({ identity }: ShareRecord): string =>
   identity === null ? '\\N\t\\N' : `\\\\x${nativeHex(identity.bytes)}\t${identity.anchorHeight}`;
-
-const doubledOf = ({ bootId, sequence, record }: Taken): Doubled[] =>
-  record.kind === 'share' && record.identity !== null ? [{ bootId, sequence, identity: record.identity }] : [];
-
-/** Entries that follow each other. */
-function runsOf(entries: readonly Taken[]): TakenRun[] {
-  const runs: TakenRun[] = [];
-  for (const { bootId, sequence } of entries) {
-    const last = runs.at(-1);
-    if (last?.bootId === bootId && last.through === sequence - 1)
-      runs[runs.length - 1] = { ...last, through: sequence };
-    else runs.push({ bootId, from: sequence, through: sequence });
-  }
-  return runs;
-}
 
 type OpenSlices = ReadonlyMap<number, { readonly number: number }>;
 const openNumber = (open: OpenSlices, service: number): number => (open.get(service) as { number: number }).number;

@@ -60,19 +60,35 @@ const neverMade: LostPayment = {
   fate: { state: 'void', reason: 'the wallet has forgotten it, and the chain does not have it' },
 };
 
-/** Payouts of the chain by the numbers that they carry, and those between them: a number is given once (books rule 16). */
+/**
+ * Payouts that never came to the chain, between two that did. A round reserves twenty at most; a number farther away was
+ * not given by a pool, and each number in between is a row.
+ */
+const MOST_NEVER_MADE = 1_000;
+
+/**
+ * Payouts of the chain by the numbers that they carry, and those between them: a number is given once (books rule 16).
+ * `strays` carry numbers that follow from none before.
+ */
 export function lostByNumber(
   carried: ReadonlyMap<number, ChainPayment>,
   last: number,
   series: PayoutSeries,
-): LostPayment[] {
-  const newest = Math.max(last, ...carried.keys());
-  return Array.from({ length: newest - last }, (_, i) => {
-    const number = last + 1 + i;
-    const payment = carried.get(number);
-    const lost = payment === undefined ? neverMade : lostOnChain(payment);
-    return { ...lost, number, requestId: requestIdOf(series.payouts, number) };
-  });
+): { readonly numbered: readonly LostPayment[]; readonly strays: readonly ChainPayment[] } {
+  const numbered: LostPayment[] = [];
+  const strays: ChainPayment[] = [];
+  const book = (number: number, lost: LostPayment) =>
+    void numbered.push({ ...lost, number, requestId: requestIdOf(series.payouts, number) });
+  let next = last + 1;
+  for (const [number, payment] of [...carried].sort(([a], [b]) => a - b)) {
+    if (number - next > MOST_NEVER_MADE) {
+      strays.push(payment);
+      continue;
+    }
+    for (; next < number; next++) book(next, neverMade);
+    book(next++, lostOnChain(payment));
+  }
+  return { numbered, strays };
 }
 
 /** Numbered payouts from a number on, up to another one. */
@@ -86,17 +102,18 @@ export async function bookedPayouts(
     number: bigint;
     state: BookedPayout['state'];
     request_table: string | null;
-    account_id: number;
+    account_id: number | null;
     address: string;
     amount: bigint;
   };
+  // Of one that never came to the chain nobody may know whom it would have paid.
   const rows = await sql<Row[]>`select p.id, p.number, p.state, p.request_table, i.account_id, a.address, i.amount
-    from payouts p join payout_items i on i.payout_id = p.id join accounts a on a.id = i.account_id
+    from payouts p left join payout_items i on i.payout_id = p.id left join accounts a on a.id = i.account_id
     where p.number between ${from} and ${through} order by p.number`;
   const found = new Map<string, BookedPayout & { items: BookedPayout['items'][number][] }>();
   for (const { id, number, state, request_table, account_id: accountId, address, amount } of rows) {
     const payout = found.get(id) ?? { id, number: Number(number), state, requestTable: request_table, items: [] };
-    payout.items.push({ accountId, address, amount });
+    if (accountId !== null) payout.items.push({ accountId, address, amount });
     found.set(id, payout);
   }
   return [...found.values()];
@@ -189,9 +206,14 @@ async function bookItem(
   { isCaughtUp, credits }: ItemTerms,
 ): Promise<bigint> {
   const account = await accountOf(transaction, address, isCaughtUp);
-  await transaction`insert into payout_items (payout_id, account_id, amount) values (${payout}, ${account.id}, ${amount})`;
-  // It was given back, or never reserved: it is in the balance.
-  if (fate.state === 'void') return 0n;
+  const book = (advanced: bigint) =>
+    transaction`insert into payout_items (payout_id, account_id, amount, advanced)
+      values (${payout}, ${account.id}, ${amount}, ${advanced})`;
+  if (fate.state === 'void') {
+    // It was given back, or never reserved: it is in the balance.
+    await book(0n);
+    return 0n;
+  }
   const uncovered = beyond(amount, account.balance);
   const height = fate.state === 'finalized' ? fate.height : Number.POSITIVE_INFINITY;
   const later = (credits.get(account.id) ?? []).filter(({ closedHeight }) => closedHeight > height);
@@ -202,6 +224,7 @@ async function bookItem(
   if (uncovered > 0n && !isCaughtUp)
     throw new UncoveredError('the wallet paid more than the books have credited so far: they are still catching up');
   const paid = fate.state === 'finalized' ? amount : 0n;
+  await book(advance);
   await transaction`update accounts set advance = advance + ${advance}, balance = balance - ${amount},
     in_flight = in_flight + ${amount - paid}, paid = paid + ${paid} where id = ${account.id}`;
   return uncovered;
@@ -230,20 +253,31 @@ async function accountOf(transaction: Transaction, address: string, isCaughtUp: 
   return made as Row;
 }
 
-/** A payout that is settled in the books but not in the wallet is tracked again; only a person can decide this. */
-export async function unsettle(transaction: Transaction, { id, state }: BookedPayout): Promise<void> {
-  // A trigger refuses this update without the setting.
-  await transaction`select set_config('svc_pool.unsettle', 'on', true)`;
-  const rows = await transaction`update payouts set state = 'submitted', final_height = null,
-    reason = 'not final any more', updated_at = now() where id = ${id} and state = ${state} returning 1`;
+/**
+ * A payout that is settled in the books but not in the wallet is tracked again, by the transaction that the wallet names
+ * where the books have none; only a person can decide this.
+ */
+export async function unsettle(
+  transaction: Transaction,
+  { payout: { id, state }, transactionId }: Comparison['unsettled'][number],
+): Promise<void> {
+  const known = await transaction`select 1 from payouts where id = ${id} and state = ${state} for update`;
   // Somebody else has done it meanwhile.
-  if (rows.length === 0) return;
+  if (known.length === 0) return;
   await takeTurn(transaction, 'accounts');
   if (state === 'finalized')
     await transaction`update accounts a set paid = a.paid - i.amount, in_flight = a.in_flight + i.amount
       from payout_items i where i.payout_id = ${id} and i.account_id = a.id`;
-  else
-    await transaction`update accounts a set advance = a.advance + greatest(i.amount - greatest(a.balance, 0), 0),
+  else {
+    await transaction`update payout_items i set advanced = greatest(i.amount - greatest(a.balance, 0), 0)
+      from accounts a where i.payout_id = ${id} and i.account_id = a.id`;
+    await transaction`update accounts a set advance = a.advance + i.advanced,
       balance = a.balance - i.amount, in_flight = a.in_flight + i.amount
       from payout_items i where i.payout_id = ${id} and i.account_id = a.id`;
+  }
+  // A trigger refuses this update without the setting.
+  await transaction`select set_config('svc_pool.unsettle', 'on', true)`;
+  await transaction`update payouts set state = 'submitted', final_height = null,
+    transaction_id = coalesce(transaction_id, decode(${transactionId}::text, 'hex')), reason = 'not final any more',
+    updated_at = now() where id = ${id}`;
 }

@@ -6,6 +6,7 @@
  * number; a recipient that the wallet refuses is set aside for a person to decide.
  */
 import type { Logger } from '../../runtime/log/log.ts';
+import { payoutsPaused } from '../api/operator/payout-pause.ts';
 import { fenced } from '../books/term.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
 import { minimumInForce } from '../edits/edits.ts';
@@ -153,6 +154,8 @@ export class PayoutLoop {
     let submitted = 0;
     const tried = new Set<string>();
     for (;;) {
+      // A round may take minutes, and who stops the payouts means now.
+      if (await payoutsPaused(sql)) return submitted;
       const open = (await openPayouts(sql)).filter((payout) => this.#isToSend(payout, status));
       const next = open.find(({ state }) => state === 'submitting') ?? open.find(({ id }) => !tried.has(id));
       if (next === undefined) return submitted;

@@ -200,7 +200,8 @@ export async function markVoid(
   const unasked = isNumberTaken ? {} : UNASKED;
   await step(transaction, id, [from], { ...unasked, state: 'void', reason, needs_person: null });
   await takeTurn(transaction, 'accounts');
-  await transaction`update accounts a set in_flight = a.in_flight - i.amount, balance = a.balance + i.amount
+  await transaction`update accounts a set in_flight = a.in_flight - i.amount, balance = a.balance + i.amount,
+      advance = a.advance - i.advanced
     from payout_items i where i.payout_id = ${id} and i.account_id = a.id`;
 }
 

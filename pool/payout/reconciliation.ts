@@ -285,7 +285,11 @@ export class Reconciliation {
       if (listed.kind !== 'ok' || paid.kind !== 'ok' || !status.isCaughtUp) return;
       const { id, state, transactionId: sent } = payout;
       const recorded = listed.value.find(({ requestId }) => requestId === payout.requestId);
-      const unknown = await unknownPayments(sql, paid.value);
+      // What another pool of this wallet, or its owner, paid to the same miners is not this payout.
+      const unknown = await unknownPayments(
+        sql,
+        paid.value.filter(({ isOther }) => !isOther),
+      );
       const onChain = unknown.find((one) => isOf(payout, one));
       const found = recorded !== undefined && samePayment(recorded.recipients, payout.items) ? recorded : onChain;
       // It is followed by its transaction for as long as anything shows that it may have been paid.

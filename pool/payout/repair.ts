@@ -90,7 +90,7 @@ async function repair(options: RepairOptions, { sql, wallet, series }: RepairDep
     await sql.begin(async (transaction) => {
       // The accountant waits meanwhile, and compares again before it pays.
       await transaction`select number from term for update`;
-      for (const { payout } of unsettled) await unsettle(transaction, payout);
+      for (const each of unsettled) await unsettle(transaction, each);
       const { advanced } = await bookLost(transaction, lost, displaced, terms);
       await noteRepair(transaction, 'svc-pool repair-payouts', lost, advanced);
       await noteAgreement(transaction, status.value);
@@ -136,6 +136,8 @@ async function find(
     else if (commitment.number <= last || carried.has(commitment.number)) unknown.push(payment);
     else carried.set(commitment.number, payment);
   }
+  const { numbered, strays } = lostByNumber(carried, last, series);
+  unknown.push(...strays);
   const addresses = unknown.flatMap(({ recipients }) => recipients.map(({ address }) => address));
   const rows = await sql<{ address: string }[]>`select address from accounts where address = any(${addresses}::text[])`;
   const miners = new Set(rows.map(({ address }) => address));
@@ -145,7 +147,7 @@ async function find(
     (readCommitmentText(payloadText ?? '') !== undefined && recipients.some(({ address }) => miners.has(address)));
   return {
     ...compared,
-    numbered: lostByNumber(carried, last, series),
+    numbered,
     unreached,
     unread,
     toMiners: unknown.filter(isToMiners),

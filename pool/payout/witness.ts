@@ -19,7 +19,11 @@ export type Comparison = {
   /** Payouts whose number the wallet used for another payment: it never paid these under it. */
   readonly displaced: readonly BookedPayout[];
   /** Settled in the books, and the wallet says otherwise: the chain was rolled back, or a person decided wrongly. */
-  readonly unsettled: readonly { readonly payout: BookedPayout; readonly says: PaymentFate['state'] }[];
+  readonly unsettled: readonly {
+    readonly payout: BookedPayout;
+    readonly says: PaymentFate['state'];
+    readonly transactionId: string | null;
+  }[];
   /** Differences that no rollback explains. */
   readonly contradictions: readonly string[];
 };
@@ -48,11 +52,14 @@ export function compareWithWallet(
     listed.add(number);
     const payout = byNumber.get(number);
     if (payout === undefined) missing.push({ ...payment, number });
+    // It was taken for one that never came to the chain (books-repair.ts), and it did not.
+    else if (payout.items.length === 0 && payment.fate.state === 'void') continue;
     else if (
       samePayment(payout.items, payment.recipients) ||
       samePaymentBut(payout.items, payment.recipients, ({ accountId }) => failing.has(accountId ?? -1))
     ) {
-      if (isSettledOtherwise(payout, payment)) unsettled.push({ payout, says: payment.fate.state });
+      if (isSettledOtherwise(payout, payment))
+        unsettled.push({ payout, says: payment.fate.state, transactionId: payment.transactionId });
     } else if (payout.state === 'submitting') {
       displaced.push(payout);
       missing.push({ ...payment, number });

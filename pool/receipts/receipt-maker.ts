@@ -16,6 +16,7 @@ import type { Sql } from '../database/connect.ts';
 import type { Outbox, OutboxLine } from '../feed/outbox.ts';
 import { reignOf } from '../feed/positions.ts';
 import type { SliceMark } from '../feed/slice-marks.ts';
+import { doubledAfter } from '../journal/doubled-shares.ts';
 import type { Service } from '../journal/journal-record.ts';
 import type { PoolKey } from './pool-key.ts';
 import { type MadeSheet, runSheetThread, type SheetDesk } from './run-sheets.ts';
@@ -125,6 +126,7 @@ export class ReceiptMaker {
   async #make(line: OutboxLine, ranges: readonly SliceRange[]): Promise<number | undefined> {
     const { log } = this.#dependencies;
     const { bootId } = line;
+    const doubled = await doubledAfter(this.#dependencies.sql, bootId, (ranges[0] as SliceRange).after);
     const until = performance.now() + MAX_MAKING_MILLIS;
     const isLate = () => performance.now() > until;
     let through: number | undefined;
@@ -163,7 +165,7 @@ export class ReceiptMaker {
       },
     };
     const { holed, unheld, belated } = await runSheetThread(
-      { directory: this.#options.directory, bootId, ranges, last: line.last },
+      { directory: this.#options.directory, bootId, ranges, doubled, last: line.last },
       desk,
     );
     if (!isStopped) through = (ranges.at(-1) as SliceRange).slice;

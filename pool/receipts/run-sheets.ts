@@ -1,5 +1,6 @@
 /** Runs the thread that makes sheets of a journal (sheet-thread.ts), and answers it. */
 import { Worker } from 'node:worker_threads';
+import type { DoubledRun } from '../journal/doubled-shares.ts';
 import type { Service } from '../journal/journal-record.ts';
 import type { SheetPage } from './sheet-pages.ts';
 import type { SliceRange } from './tally.ts';
@@ -8,6 +9,8 @@ export type SheetOrder = {
   readonly directory: string;
   readonly bootId: string;
   readonly ranges: readonly SliceRange[];
+  /** Of these, and of all entries behind them that the books have. */
+  readonly doubled: readonly DoubledRun[];
   /** The newest sequence that is certainly on disk. */
   readonly last: number;
 };

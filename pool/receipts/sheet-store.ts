@@ -42,14 +42,10 @@ export class SheetStore {
     const open = ranges.findIndex(({ slice }) => !closed.has(slice));
     const ends = await this.#sql<{ slice: number; through: bigint }[]>`select slice, through from slice_ends
       where boot_id = ${Buffer.from(bootId, 'hex')} order by slice`;
-    const [position] = await this.#sql<{ from: bigint | null; through: bigint | null }[]>`select doubled_from as from,
-      doubled_through as through from journal_positions where boot_id = ${Buffer.from(bootId, 'hex')}`;
-    const { from = null, through = null } = position ?? {};
-    const doubled = from === null || through === null ? null : { after: Number(from) - 1, through: Number(through) };
     const endOf = (slice: number): number => Number(ends.findLast((end) => end.slice <= slice)?.through ?? -1);
     return ranges.slice(0, open === -1 ? ranges.length : open).map((range) => {
       const closedHeight = closed.get(range.slice) as number;
-      return { ...range, held: { after: endOf(range.slice - 1), through: endOf(range.slice), closedHeight, doubled } };
+      return { ...range, held: { after: endOf(range.slice - 1), through: endOf(range.slice), closedHeight } };
     });
   }
 

@@ -14,13 +14,13 @@ import type { SheetAnswer, SheetMessage, SheetOrder } from './run-sheets.ts';
 import { pagesOf } from './sheet-pages.ts';
 import { JournalTally, type SliceLeaves, type SliceRange } from './tally.ts';
 
-async function run({ directory, bootId, ranges, last }: SheetOrder, port: MessagePort): Promise<void> {
+async function run({ directory, bootId, ranges, doubled, last }: SheetOrder, port: MessagePort): Promise<void> {
   const send = async (message: SheetMessage): Promise<SheetAnswer> => {
     port.postMessage(message);
     const [answer] = await once(port, 'message');
     return answer as SheetAnswer;
   };
-  const tally = new JournalTally(ranges);
+  const tally = new JournalTally(ranges, doubled);
   const after = (ranges[0] as SliceRange).after;
   for await (const entries of readJournal(directory, bootId, after))
     for (const { sequence, record } of entries) if (sequence <= last) tally.take(sequence, record);

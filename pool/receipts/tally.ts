@@ -8,22 +8,17 @@ import { compareReceipts, OTHERS, OWN_RECEIPTS, type ReceiptLeaf } from '../../p
 import type { Bytes } from '../../protocol/bytes.ts';
 import { attempt } from '../../protocol/errors.ts';
 import { IdentitySet } from '../books/identity-set.ts';
+import type { DoubledRun } from '../journal/doubled-shares.ts';
 import { decodeRecord, SERVICES, type Service, type ShareIdentity } from '../journal/journal-record.ts';
 
 /** Entries after `after` up to `through`. */
 type Entries = { readonly after: number; readonly through: number };
 
-/**
- * What the books have in a slice, and the height at which it closed. `doubled`: of these they had some from another journal
- * before.
- */
-type Held = Entries & { readonly closedHeight: number; readonly doubled: Entries | null };
+/** What the books have in a slice, and the height at which it closed. */
+type Held = Entries & { readonly closedHeight: number };
 
 /** The entries that are in the slice by the journal's marks, and those that the books have in it (null: not known). */
 export type SliceRange = Entries & { readonly slice: number; readonly held: Held | null };
-
-const isIn = (entries: Entries | null, sequence: number): boolean =>
-  entries !== null && sequence > entries.after && sequence <= entries.through;
 
 type Sum = { readonly account: Bytes; readonly worker: string; shares: number; work: bigint };
 type Sums = Map<string, Sum>;
@@ -43,16 +38,19 @@ export class JournalTally {
   /** By service, for each range; one more for entries in no closed slice. */
   readonly #sums: readonly (readonly Sums[])[];
   readonly #identities = new Map<number, IdentitySet>();
+  readonly #doubled: readonly DoubledRun[];
   #at = 0;
+  #run = 0;
   /** The last sequence taken; a slice with missing entries gets no receipts. */
   #last: number;
   readonly #holed = new Set<number>();
   readonly #unheld = new Set<number>();
   readonly #belated = new Set<number>();
 
-  /** Ranges are contiguous, oldest first. */
-  constructor(ranges: readonly SliceRange[]) {
+  /** Ranges are contiguous, oldest first, and so are runs of shares that counted before. */
+  constructor(ranges: readonly SliceRange[], doubled: readonly DoubledRun[] = []) {
     this.#ranges = ranges;
+    this.#doubled = doubled;
     this.#last = (ranges[0] as SliceRange).after;
     this.#sums = SERVICES.map(() => Array.from({ length: ranges.length + 1 }, () => new Map()));
   }
@@ -71,9 +69,15 @@ export class JournalTally {
     }
     const record = decoded.value;
     if (record.kind !== 'share' || !this.#isFirst(record.identity)) return;
+    const run = this.#runOf(sequence);
+    if (run?.isExact) return;
     const range = this.#ranges[this.#at];
     const held = range?.held ?? null;
-    if (range !== undefined && held !== null && (!isIn(held, sequence) || isIn(held.doubled, sequence)))
+    if (
+      range !== undefined &&
+      held !== null &&
+      (sequence <= held.after || sequence > held.through || run !== undefined)
+    )
       this.#unheld.add(range.slice);
     if (range !== undefined && held !== null && (record.identity?.anchorHeight ?? 0) >= held.closedHeight)
       this.#belated.add(range.slice);
@@ -99,6 +103,12 @@ export class JournalTally {
       if (this.#identities.size > KEPT_GROUPS) this.#identities.delete(Math.min(...this.#identities.keys()));
     }
     return known.add(identity.bytes);
+  }
+
+  #runOf(sequence: number): DoubledRun | undefined {
+    while ((this.#doubled[this.#run]?.through ?? sequence) < sequence) this.#run++;
+    const run = this.#doubled[this.#run];
+    return run !== undefined && sequence >= run.first ? run : undefined;
   }
 
   #miss(from: number, to: number): void {

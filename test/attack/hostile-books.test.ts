@@ -161,6 +161,21 @@ test('many alarms of one kind take no room from another, and none is long', asyn
   expect(new Set(played.kinds())).toEqual(new Set(['receipt_bad', 'address_other', 'books_less']));
 });
 
+test('receipts of one sheet cost one verification, also where its signature is false', async () => {
+  for (const isSigned of [true, false]) {
+    const pool = new PlayedPool();
+    const played = new Played(pool);
+    played.isSigned = isSigned;
+    await played.watch.check();
+    played.share(1n);
+    const [receipt] = pool.close(ALL, 0) as [Receipt];
+    for (let index = 0; index < 1_000; index++) played.watch.received({ ...receipt, index });
+    await played.watch.check();
+    expect(played.verified).toBe(1);
+    expect(played.kinds().includes('receipt_bad')).toBe(true);
+  }
+});
+
 test('one made-up slice does not keep later lists from being judged', async () => {
   for (const slice of [2 ** 53 - 1, 1e300, -1, 'x/../..', null, {}]) {
     const lie: Lie = { proof: honest.proof(SLICE, VICTIM), evidence: honest.evidence(SLICE) };

@@ -6,10 +6,11 @@ import { TransactionRelay, type TransactionRelayDependencies } from '../../node/
 import { WaitingPull, type WaitingPullDependencies } from '../../node/network/relay/waiting-pull.ts';
 import { equalBytes, toHex } from '../../protocol/bytes.ts';
 import { transactionIdOfWire } from '../../protocol/transactions/transaction.ts';
+import { count } from '../level.ts';
 import { wireOf } from '../network/relay-host.ts';
 
 const MEBIBYTE = 1_024 * 1_024;
-const SECONDS = 20;
+const SECONDS = count({ quick: 6, full: 20, deep: 60 });
 /** So often are the same 256 named. */
 const PARTS = Array.from({ length: 16 });
 

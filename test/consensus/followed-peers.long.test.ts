@@ -11,6 +11,7 @@ import { type Bytes, concat, toHex } from '../../protocol/bytes.ts';
 import { decodeProposedCut } from '../../protocol/consensus/proposal.ts';
 import type { Certificate } from '../../protocol/ledger/cut.ts';
 import { steadyMillis } from '../../runtime/clock/clock.ts';
+import { hostHere } from '../network/host-here.ts';
 import { quietLog } from '../quiet-log.ts';
 import { until } from '../until.ts';
 import { CUT_MILLIS, type Driven, DrivenNetwork, MEMBERS, mineOn } from './driven.ts';
@@ -60,6 +61,7 @@ async function meet(name: string, { node, driver }: Driven, bootstrap: readonly 
       release: '0.1.0',
       log: quietLog,
       now: steadyMillis,
+      openPeers: hostHere,
       overlay: { adopt: (cut, certificate) => driver.adopt(cut, certificate), reported: () => driver.reported() },
     },
   );

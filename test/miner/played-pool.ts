@@ -201,6 +201,9 @@ export class Played {
   readonly alarms: BooksAlarm[] = [];
   readonly warnings: string[] = [];
   now = 0;
+  /** How often a signature was verified, and whether they are good. */
+  verified = 0;
+  isSigned = true;
   /** By how much the clock of the miner's machine is ahead. */
   clock = 0;
   readonly pool: PlayedPool;
@@ -228,7 +231,10 @@ export class Played {
         warn: (message, fields) => void this.warnings.push(`${message} ${fields.part ?? ''}: ${fields.why ?? ''}`),
         wallMillis: () => START_MILLIS + this.now + this.clock,
         nowMillis: () => this.now,
-        verify: () => true,
+        verify: () => {
+          this.verified++;
+          return this.isSigned;
+        },
         node: this.#node,
       },
     );

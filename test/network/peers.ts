@@ -1,4 +1,4 @@
-/** Nodes of one chain in one process, each with its own store and the real network in its own thread, over sockets of this machine. Cuts of the first are made by hand. */
+/** Nodes of one chain in one process, each with its own store and the real network, over sockets of this machine. Cuts of the first are made by hand. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,6 +18,7 @@ import type { Output } from '../../protocol/transactions/transaction.ts';
 import { developmentKeys, KNOWN_SEED, quickHash, START_MILLIS, searchNonce } from '../node/bed.ts';
 import { quietLog } from '../quiet-log.ts';
 import { randomOf } from '../random.ts';
+import { hostHere } from './host-here.ts';
 
 const VALIDATORS = 2;
 const ALICE = developmentKey('alice').address;
@@ -83,6 +84,7 @@ export class NetBed {
         release: '0.1.0',
         log: quietLog,
         now: () => this.now,
+        openPeers: hostHere,
         ...alter(node),
       },
     );

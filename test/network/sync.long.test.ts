@@ -1,4 +1,4 @@
-/** Nodes that follow others over real sockets, each network in its own thread. */
+/** Nodes that follow others over real sockets. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { certifyWith } from '../../node/chain/certificate.ts';
 import type { CutRecord } from '../../node/full-node.ts';

@@ -83,6 +83,8 @@ function recorder() {
 
 async function setUp(balances: readonly bigint[], isCaughtUp = true, wallets = recorder()) {
   const { sql } = await server.fresh();
+  // The server admits a hundred connections: those of all tests of this file are more.
+  onTestFinished(() => sql.end({ timeout: 1 }));
   for (const [i, balance] of balances.entries())
     await sql`insert into accounts (payload, address, balance) values (${Buffer.from(payloadOf(i))}, ${address(i)}, ${balance})`;
   const { wallet, made, lose } = wallets;
@@ -207,6 +209,28 @@ test('what the books have not credited is waited for; then held, until a person 
   await sql`update accounts set balance = balance + 4000 where address = ${address(0)}`;
   await loop.round('pay');
   expect([...made.values()].at(-1)?.recipients).toEqual([{ address: address(0), amount: 1500n }]);
+});
+
+test('a payment that was booked as an advance and never comes to the chain is none any more', async () => {
+  const { sql, wallet, made, lose, loop } = await setUp([1500n]);
+  lose(1, [{ address: address(0), amount: 4000n }]);
+  await loop.round('follow');
+  const repair = () => repairPayouts({ apply: true, advance: true }, { sql, wallet, series });
+  expect(await repair()).toMatchObject({ agree: true });
+  await sql`update accounts set balance = balance + 100`;
+  expect(await accountsOf(sql)).toEqual([{ balance: -2400n, in_flight: 4000n, paid: 0n, advance: 2500n }]);
+  const given = async (fate: PaymentFate) => {
+    for (const one of made.values()) one.fate = fate;
+    await loop.round('follow');
+    return accountsOf(sql);
+  };
+  const back = [{ balance: 1600n, in_flight: 0n, paid: 0n, advance: 0n }];
+  expect(await given({ state: 'void', reason: 'expired' })).toEqual(back);
+  // After a rollback of the chain it may come all the same, and again does not.
+  await given({ state: 'open' });
+  expect(await repair()).toMatchObject({ agree: true });
+  expect(await accountsOf(sql)).toEqual([{ balance: -2400n, in_flight: 4000n, paid: 0n, advance: 2400n }]);
+  expect(await given({ state: 'void', reason: 'expired' })).toEqual(back);
 });
 
 test('a small difference is carried by what the pool has earned itself', async () => {
@@ -342,6 +366,83 @@ test('payouts that only the chain has get the numbers that they carry, whomever 
     { balance: 0n, in_flight: 5000n, paid: 4000n, advance: 0n },
     { balance: -700n, in_flight: 0n, paid: 700n, advance: 700n },
   ]);
+});
+
+test('a number far beyond all that were given makes no rows for those between', async () => {
+  const { sql, loop } = await setUp([9000n]);
+  await loop.round('follow');
+  const head = await headOfSlice(sql, 3);
+  const carrying = (number: number) => commitmentText({ number, slice: 3, head });
+  const payments = [2, 999_999_999_999].map((number) =>
+    onChain(`number ${number}`, [{ address: address(0), amount: 1000n }], carrying(number)),
+  );
+  const { wallet } = restored(payments);
+  expect(await repairPayouts({ apply: true, advance: true }, { sql, wallet, series })).toMatchObject({ agree: true });
+  await loopOf(sql, wallet).round('pay');
+  const rows = await sql<{ number: bigint | null; state: string }[]>`select number, state from payouts order by number`;
+  expect(rows.map(({ number, state }) => `${number} ${state}`)).toEqual([
+    '1 void',
+    '2 finalized',
+    '3 submitted',
+    'null finalized',
+  ]);
+  expect(await accountsOf(sql)).toEqual([{ balance: 0n, in_flight: 7000n, paid: 2000n, advance: 0n }]);
+});
+
+test('what another pool or the owner paid the same miners is not the payout that the wallet has forgotten: it is paid', async () => {
+  const { sql, wallet } = await setUp([9000n]);
+  const lostAnswer: PayoutWallet['sendMany'] = async () => ({ kind: 'later', reason: 'lost', isUnused: false });
+  await loopOf(sql, { ...wallet, sendMany: lostAnswer }).round('pay');
+  const others = [
+    { ...onChain('private', [{ address: address(0), amount: 9000n }]), isOther: true },
+    { ...onChain('unread', []), isOther: true, isUnread: true },
+  ];
+  const after = restored(others, { indexedHeight: 50 });
+  for (after.status.indexedHeight of [50, 2000]) await loopOf(sql, after.wallet).round('pay');
+  expect([...after.made.values()]).toMatchObject([{ recipients: [{ address: address(0), amount: 9000n }] }]);
+  const rows = await sql<{ state: string }[]>`select state from payouts order by number`;
+  expect(rows.map(({ state }) => state)).toEqual(['void', 'submitted']);
+});
+
+test('the wallet that was taken for lost comes back: numbers that never were made are nothing, and what it made is followed', async () => {
+  const { sql, wallet, lose, loop } = await setUp([9000n]);
+  await loop.round('follow');
+  const head = await headOfSlice(sql, 3);
+  const third = onChain(
+    'third',
+    [{ address: address(0), amount: 700n }],
+    commitmentText({ number: 3, slice: 3, head }),
+  );
+  const without = restored([third]);
+  const parts = { sql, wallet: without.wallet, series };
+  expect(await repairPayouts({ apply: true, advance: true }, parts)).toMatchObject({ agree: true });
+  await loopOf(sql, without.wallet).round('follow');
+  for (const number of [1, 2])
+    lose(number, [{ address: address(5), amount: 5n }], { state: 'void', reason: 'expired' });
+  lose(3, [{ address: address(0), amount: 700n }], final);
+  await loopOf(sql, { ...wallet, paidSince: without.wallet.paidSince }).round('pay');
+  expect(await payoutsHeld(sql)).toBeNull();
+  expect(await accountsOf(sql)).toMatchObject([{ balance: 0n, in_flight: 8300n, paid: 700n }]);
+});
+
+test('a payout that never was made by the books, and that the wallet has, is followed by the transaction of the wallet', async () => {
+  const { sql, wallet, lose, made } = await setUp([9000n]);
+  const lostAnswer: PayoutWallet['sendMany'] = async () => ({ kind: 'later', reason: 'lost', isUnused: false });
+  await loopOf(sql, { ...wallet, sendMany: lostAnswer }).round('pay');
+  const after = restored([], { indexedHeight: 2000 });
+  await loopOf(sql, after.wallet).round('send');
+  expect(await accountsOf(sql)).toMatchObject([{ balance: 9000n, in_flight: 0n }]);
+  // The chain is rolled back, and the wallet's file of before is there again.
+  lose(1, [{ address: address(0), amount: 9000n }]);
+  const back = { ...wallet, paidSince: after.wallet.paidSince };
+  const loop = loopOf(sql, back);
+  await loop.round('pay');
+  expect(await payoutsHeld(sql)).toMatch(/payment 1 is void in the books/);
+  const parts = { sql, wallet: back, series };
+  expect(await repairPayouts({ apply: true, advance: false }, parts)).toMatchObject({ agree: true });
+  for (const one of made.values()) one.fate = final;
+  expect(await loop.round('follow')).toMatchObject({ finalized: 1 });
+  expect(await accountsOf(sql)).toMatchObject([{ balance: 0n, in_flight: 0n, paid: 9000n }]);
 });
 
 test('a payment that was signed for longer than the wallet signs now is waited for that long', async () => {

@@ -1,10 +1,11 @@
-/** A hole of a damaged journal is reported until a copy of the journal fills it, and no longer. */
+/** A hole of a damaged journal is reported until a copy of the journal fills it, and no longer; nothing else fills it. */
 import { expect, onTestFinished, test } from 'vitest';
+import { doubledAfter, MOST_RUNS } from '../../pool/journal/doubled-shares.ts';
 import { encodeRecord, type JournalRecord } from '../../pool/journal/journal-record.ts';
 import { account, openBooks } from './books-bed.ts';
 import { freshIdentity } from './fresh-identity.ts';
 
-const [DAMAGED, COPY] = ['01'.repeat(8), '02'.repeat(8)];
+const [DAMAGED, COPY, OTHER] = ['01'.repeat(8), '02'.repeat(8), '03'.repeat(8)];
 
 const share = (): JournalRecord => ({
   kind: 'share',
@@ -16,53 +17,91 @@ const share = (): JournalRecord => ({
   identity: freshIdentity(0),
 });
 
+const upTo = (from: number, through: number) => Array.from({ length: through - from + 1 }, (_, i) => from + i);
+
 async function bed() {
   const books = await openBooks();
   onTestFinished(() => books.close());
   await books.height(0);
-  const records = Array.from({ length: 12 }, () => encodeRecord(share()));
-  const take = (bootId: string, sequences: readonly number[], after?: number) =>
+  const records = Array.from({ length: 60 }, () => encodeRecord(share()));
+  const take = (bootId: string, sequences: readonly number[], after?: number, own = records) =>
     books.fenced((transaction) =>
       books.intake.take(
         transaction,
         sequences.map((sequence, i) => ({
           bootId,
           sequence,
-          record: records[sequence] as Uint8Array,
+          record: own[sequence] as Uint8Array,
           ...(i === 0 && after !== undefined ? { after } : {}),
         })),
       ),
     );
   const holes = async () => {
     const rows = await books.sql<{ after: number; until: number }[]>`select after::int, until::int from journal_holes
-      order by after`;
+      order by after, until`;
     return rows.map(({ after, until }) => `${after} to ${until}`);
   };
-  return { books, take, holes };
+  return { books, records, take, holes };
 }
 
 test('entries that a copy under another name has are booked and not reported as lost; those that it lacks still are', async () => {
   const { books, take, holes } = await bed();
-  await take(DAMAGED, [0, 1]);
-  await take(DAMAGED, [5, 6], 1);
-  await take(DAMAGED, [10, 11], 6);
-  expect(await holes()).toEqual(['1 to 5', '6 to 10']);
-  // The copy ends within the second hole.
-  expect(await take(COPY, [0, 1, 2, 3])).toMatchObject({ shares: 2, doubled: 2 });
-  expect(await holes()).toEqual(['3 to 5', '6 to 10']);
-  expect(await take(COPY, [4, 5, 6, 7, 8])).toMatchObject({ shares: 3, doubled: 2 });
-  expect(await holes()).toEqual(['8 to 10']);
+  await take(DAMAGED, [3, 4], -1);
+  await take(DAMAGED, upTo(8, 30), 4);
+  await take(DAMAGED, [50, 51], 30);
+  expect(await holes()).toEqual(['-1 to 3', '4 to 8', '30 to 50']);
+  // Too little to know it for a copy.
+  expect(await take(COPY, upTo(0, 20))).toMatchObject({ shares: 6, doubled: 15 });
+  expect(await holes()).toEqual(['-1 to 3', '4 to 8', '30 to 50']);
+  expect(await take(COPY, upTo(21, 33))).toMatchObject({ shares: 3, doubled: 10 });
+  expect(await holes()).toEqual(['33 to 50']);
+  // In a hole that is longer than what the books take at once.
+  await take(COPY, upTo(34, 40));
+  await take(COPY, upTo(43, 45), 40);
+  // The copy has a hole there itself, and neither has these: by the word of both.
+  expect(await holes()).toEqual(['40 to 43', '40 to 50']);
   const [row] = await books.sql<{ work: string }[]>`select sum(work)::text as work from open_work`;
-  expect(row?.work).toBe('110');
+  expect(row?.work).toBe('460');
+  expect(await doubledAfter(books.sql, COPY, -1)).toEqual([
+    { first: 3, through: 4, isExact: true },
+    { first: 8, through: 30, isExact: true },
+  ]);
 });
 
 test('a hole of what the books had from another journal before is none', async () => {
   const { take, holes } = await bed();
-  await take(COPY, [0, 1, 2, 3, 4, 5, 6]);
-  await take(COPY, [9], 6);
+  await take(COPY, upTo(0, 30));
+  await take(COPY, upTo(34, 40), 30);
   await take(DAMAGED, [0, 1]);
-  await take(DAMAGED, [5, 6], 1);
-  await take(DAMAGED, [9, 10], 6);
-  // What neither has is lost, by the word of both.
-  expect(await holes()).toEqual(['6 to 9', '6 to 9']);
+  await take(DAMAGED, upTo(5, 24), 1);
+  await take(DAMAGED, upTo(34, 36), 24);
+  expect(await holes()).toEqual(['30 to 34', '30 to 34']);
+});
+
+test('shares of a miner in two journals under the same sequences are no copy: what is lost stays reported', async () => {
+  const { records, take, holes } = await bed();
+  await take(DAMAGED, upTo(0, 29));
+  await take(DAMAGED, upTo(40, 59), 29);
+  // Another front end's journal. Each second share is one of the damaged journal, and so are those around its hole.
+  const own = records.map((record, i) => (i % 2 === 0 || (i > 26 && i < 43) ? record : encodeRecord(share())));
+  for (let i = 30; i < 40; i++) own[i] = encodeRecord(share());
+  for (let from = 0; from < 60; from += 7) await take(OTHER, upTo(from, Math.min(59, from + 6)), undefined, own);
+  expect(await holes()).toEqual(['29 to 40']);
+});
+
+test('of a journal with too many runs of shares that counted before the oldest are one, and the newest stay exact', async () => {
+  const { books, take } = await bed();
+  const known = Array.from({ length: MOST_RUNS + 3 }, () => encodeRecord(share()));
+  await take(OTHER, upTo(0, known.length - 1), undefined, known);
+  const mixed = known.flatMap((record) => [record, encodeRecord(share())]);
+  await take(COPY, upTo(0, 2 * MOST_RUNS - 1), undefined, mixed);
+  const runs = await doubledAfter(books.sql, COPY, -1);
+  expect(runs.length).toBe(MOST_RUNS);
+  expect(runs.every(({ isExact }) => isExact)).toBe(true);
+  await take(COPY, upTo(2 * MOST_RUNS, mixed.length - 1), undefined, mixed);
+  const after = await doubledAfter(books.sql, COPY, -1);
+  expect(after).toEqual([
+    { first: 0, through: 6, isExact: false },
+    ...upTo(4, MOST_RUNS + 2).map((i) => ({ first: 2 * i, through: 2 * i, isExact: true })),
+  ]);
 });

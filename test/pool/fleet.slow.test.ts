@@ -18,7 +18,8 @@ import { Fleet, type Instance } from './fleet.ts';
 import { booksCaughtUp, expectShares, Rig } from './rig.ts';
 import { smallDisk } from './small-disk.ts';
 
-const RIGS = count({ full: 18, deep: 102 });
+/** Twelve: each combination of instance, wire and service. */
+const RIGS = count({ full: 12, deep: 102 });
 const REST_MILLIS = count({ full: 300, deep: 150 });
 const LOAD = count({ full: 60, deep: 20_000 });
 const OUTAGE_MILLIS = count({ full: 0, deep: 600_000 });

@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
+import { pausePayouts } from '../../pool/api/operator/payout-pause.ts';
 import { audit } from '../../pool/audit/audit.ts';
 import type { Sql } from '../../pool/database/connect.ts';
 import { Edits } from '../../pool/edits/edits.ts';
@@ -30,6 +31,7 @@ import { databaseServer } from './database-fixture.ts';
 
 const server = databaseServer();
 const MINIMUM = 1000n;
+const METHODS = ['status', 'sendMany', 'payments', 'paidSince', 'payment', 'compound', 'fate'] as const;
 
 /** Keeps the daemon's promises (one payment per request id) and is as unreliable as the contract allows. */
 class ShakyWallet implements PayoutWallet {
@@ -400,6 +402,26 @@ test('paused payouts reserve and send nothing and still follow what is under way
   expect(await loopOf(sql, wallet).round('follow')).toMatchObject({ submitted: 0 });
   expect(wallet.requests.size).toBe(0);
   expect(await loopOf(sql, wallet).round('send')).toMatchObject({ submitted: 1 });
+});
+
+test('a pause counts in the middle of a round: nothing more of it is sent', async () => {
+  const { sql } = await server.fresh();
+  await accounts(
+    sql,
+    Array.from({ length: 20 }, () => 5000n),
+  );
+  const wallet = new ShakyWallet(() => 0.9);
+  const pausing: PayoutWallet = {
+    ...Object.fromEntries(METHODS.map((name) => [name, wallet[name].bind(wallet)])),
+    async sendMany(requestId, recipients) {
+      await pausePayouts(sql, true);
+      return wallet.sendMany(requestId, recipients);
+    },
+  } as PayoutWallet;
+  expect(await loopOf(sql, pausing).round('pay')).toMatchObject({ reserved: 3, submitted: 1 });
+  await pausePayouts(sql, false);
+  expect(await loopOf(sql, wallet).round('send')).toMatchObject({ submitted: 2 });
+  expect(wallet.requests.size).toBe(3);
 });
 
 test('everybody who is due is served, however many they are, before the interval begins', async () => {

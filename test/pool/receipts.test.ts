@@ -2,6 +2,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { doubledRuns } from '../../pool/journal/doubled-shares.ts';
 import { Journal } from '../../pool/journal/journal.ts';
 import { encodeRecord, type ShareRecord } from '../../pool/journal/journal-record.ts';
 import { rangesAfter } from '../../pool/receipts/receipt-maker.ts';
@@ -10,6 +11,7 @@ import { JournalTally } from '../../pool/receipts/tally.ts';
 import { readReceiptLeaf } from '../../protocol/books/receipt.ts';
 import { ByteReader, ByteWriter } from '../../protocol/bytes.ts';
 import { accountOf } from '../bridge/stratum-client.ts';
+import { randomOf } from '../random.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
 const share = (account: number, worker: string, work: bigint, service: ShareRecord['service'] = 'pplns') =>
@@ -131,7 +133,7 @@ test('a share that comes again counts once, as in the books', () => {
 test('a slice with shares that the books have elsewhere has no receipts', () => {
   const [eight, nine] = RANGES.map((range) => ({
     ...range,
-    held: { after: range.after, through: range.through, closedHeight: 1_000, doubled: null },
+    held: { after: range.after, through: range.through, closedHeight: 1_000 },
   }));
   const take = (ranges: typeof RANGES) => {
     const tally = new JournalTally(ranges as never);
@@ -139,11 +141,56 @@ test('a slice with shares that the books have elsewhere has no receipts', () => 
     return { unheld: tally.unheld, slices: new Set([...tally.leaves()].map(({ slice }) => slice)) };
   };
   expect(take([eight, nine] as never)).toEqual({ unheld: [], slices: new Set([8, 9]) });
-  const late = { ...nine, held: { after: 4, through: 6, closedHeight: 1_000, doubled: null } };
+  const late = { ...nine, held: { after: 4, through: 6, closedHeight: 1_000 } };
   expect(take([eight, late] as never)).toEqual({ unheld: [9], slices: new Set([8]) });
   // An entry that is no share may stand on either side.
-  const wide = { ...eight, held: { after: 0, through: 3, closedHeight: 1_000, doubled: null } };
+  const wide = { ...eight, held: { after: 0, through: 3, closedHeight: 1_000 } };
   expect(take([wide, nine] as never).unheld).toEqual([]);
+});
+
+test('a share in two journals has one receipt, that of the journal that counted, and no other share has less', () => {
+  const random = randomOf(7);
+  for (let round = 0; round < 40; round++) {
+    const most = 1 + random(30);
+    const identities = Array.from({ length: most }, (_, i) => ({ anchorHeight: 5, bytes: new Uint8Array(24).fill(i) }));
+    const isKnown = new Set<unknown>();
+    const counted = new Map<number, bigint>();
+    const signed = new Map<number, bigint>();
+    for (let journal = 0; journal < 3; journal++) {
+      const records: Uint8Array[] = [];
+      const entries: { sequence: number; counts: boolean | null }[] = [];
+      for (let sequence = 0; sequence < 40; sequence++) {
+        const identity = identities[random(2 * most)] ?? null;
+        const [account, work] = [1 + random(3), BigInt(1 + random(9))];
+        const isShare = random(10) > 0;
+        const counts = identity === null || !isKnown.has(identity);
+        const own = { kind: 'share', service: 'pplns', account: accountOf(account), worker: 'a' } as const;
+        records.push(isShare ? encodeRecord({ ...own, work, atMillis: 1, identity }) : owned);
+        entries.push({ sequence, counts: isShare ? counts : null });
+        if (!isShare || !counts) continue;
+        isKnown.add(identity);
+        counted.set(account, (counted.get(account) ?? 0n) + work);
+      }
+      const range = { slice: 1, after: -1, through: 39 };
+      const tally = new JournalTally([{ ...range, held: { ...range, closedHeight: 1_000 } }], doubledRuns(entries));
+      for (const [sequence, record] of records.entries()) tally.take(sequence, record);
+      expect(tally.unheld).toEqual([]);
+      for (const { leaves } of tally.leaves())
+        for (const { account, work } of leaves) {
+          const number = [1, 2, 3].find((one) => Buffer.from(accountOf(one)).equals(account)) as number;
+          signed.set(number, (signed.get(number) ?? 0n) + work);
+        }
+    }
+    expect(new Map([...signed].sort())).toEqual(new Map([...counted].sort()));
+  }
+});
+
+test('of runs that are not exact any more no slice has receipts', () => {
+  const held = RANGES.map((range) => ({ ...range, held: { ...range, closedHeight: 1_000 } }));
+  const tally = new JournalTally(held, [{ first: 0, through: 2, isExact: false }]);
+  for (const [sequence, record] of RECORDS.entries()) tally.take(sequence, record);
+  expect(tally.unheld).toEqual([8]);
+  expect([...tally.leaves()].map(({ slice }) => slice)).toEqual([9]);
 });
 
 test('the thread reads a journal on disk', async () => {
@@ -152,7 +199,7 @@ test('the thread reads a journal on disk', async () => {
   mkdirSync(join(directory, 'ab'.repeat(8)));
   const journal = await Journal.open({ directory, bootId, segmentBytes: 200 });
   for (const record of RECORDS) await journal.append([record]);
-  const order = { directory, bootId: journal.bootId, ranges: RANGES, last: 6 };
+  const order = { directory, bootId: journal.bootId, ranges: RANGES, doubled: [], last: 6 };
   const { sheets, holed, less } = await sheetsOf(order);
   expect({ holed, less }).toEqual({ holed: [], less: 0 });
   expect(sheets.map(({ service, slice, count }) => [service, slice, count])).toEqual([

@@ -14,13 +14,13 @@ import { until } from '../until.ts';
 
 const run = promisify(execFile);
 const PACK = join(ROOT, 'scripts', 'pack-miner.ts');
+/** Packed with little effort, which is a third of the work. */
+const pack = (...words: string[]) => run(process.execPath, [PACK, ...words], { env: { ...process.env, GZIP: '-1' } });
 
 test('a packed miner runs where there is neither Node nor a PATH, and by the scripts of HiveOS and mmpOS', async () => {
   const folder = temporaryDirectory();
-  // Packed with little effort, which is a third of the work.
-  const env = { ...process.env, GZIP: '-1' };
   // Without a platform it is for this machine.
-  const { stdout } = await run(process.execPath, [PACK, '--hiveos', '--out', folder], { env });
+  const { stdout } = await pack('--hiveos', '--out', folder);
   await run('tar', ['-xzf', stdout.trim().split('\n').at(-1) as string, '-C', folder]);
   const name = readdirSync(folder).find((entry) => !entry.endsWith('.gz')) as string;
   // A folder with a space: scripts that forget quotes fail here.
@@ -117,7 +117,7 @@ function binariesFor(folder: string, arch: keyof typeof MACHINES): string[] {
 test('in an archive for another architecture every program and library is for that one', async () => {
   const folder = temporaryDirectory();
   const given = binariesFor(folder, OTHER);
-  const { stdout } = await run(process.execPath, [PACK, `linux-${OTHER}`, '--out', folder, ...given]);
+  const { stdout } = await pack(`linux-${OTHER}`, '--out', folder, ...given);
   const place = join(folder, 'unpacked');
   mkdirSync(place);
   await run('tar', ['-xzf', stdout.trim(), '-C', place, '--strip-components', '1']);
@@ -134,15 +134,15 @@ test('in an archive for another architecture every program and library is for th
 
 test('a binary for the wrong architecture, libraries that are missing, or an architecture that is not known: refused with a remedy', async () => {
   const folder = temporaryDirectory();
-  const pack = (...words: string[]) => run(process.execPath, [PACK, ...words, '--out', folder]);
+  const refused = (...words: string[]) => expect(pack(...words, '--out', folder)).rejects;
   const wrong = binariesFor(folder, process.arch as keyof typeof MACHINES);
-  await expect(pack(`linux-${OTHER}`, ...wrong)).rejects.toMatchObject({
+  await refused(`linux-${OTHER}`, ...wrong).toMatchObject({
     code: 1,
     stderr: expect.stringMatching(new RegExp(`is for ${process.arch}, the archive for ${OTHER}`)),
   });
-  await expect(pack(`linux-${OTHER}`, '--libraries', join(folder, 'empty'))).rejects.toMatchObject({
+  await refused(`linux-${OTHER}`, '--libraries', join(folder, 'empty')).toMatchObject({
     code: 1,
     stderr: expect.stringContaining('--libraries'),
   });
-  await expect(pack('linux-sparc')).rejects.toMatchObject({ code: 2 });
+  await refused('linux-sparc').toMatchObject({ code: 2 });
 });

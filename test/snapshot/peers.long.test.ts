@@ -25,6 +25,7 @@ import { steadyMillis } from '../../runtime/clock/clock.ts';
 import { freePort } from '../../runtime/free-port.ts';
 import { createLogger, readLevelFilter } from '../../runtime/log/log.ts';
 import { level } from '../level.ts';
+import { hostHere } from '../network/host-here.ts';
 import { lying as lyingNode, until } from '../network/peers.ts';
 import { RawPeer } from '../network/raw-peer.ts';
 import { quietLog } from '../quiet-log.ts';
@@ -87,7 +88,14 @@ async function fetching(name: string, trust: Trust, onPart: (parts: number) => v
   const { genesis } = made.source.node.chain;
   const found = fetchSnapshot(
     { dataDir, peers, trust, genesis, release: '0.1.0' },
-    { log, now: () => made.bed.now, steady: () => steadyMillis() + waited, signal: closing.signal, onPart },
+    {
+      log,
+      now: () => made.bed.now,
+      steady: () => steadyMillis() + waited,
+      signal: closing.signal,
+      onPart,
+      openPeers: hostHere,
+    },
   );
   found.catch(() => undefined);
   const join_ = async (serve: Served): Promise<RawPeer> => {

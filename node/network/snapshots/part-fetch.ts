@@ -78,7 +78,7 @@ export class PartFetch {
   readonly #patience: Patience;
   readonly #with: PartFetchDependencies;
   readonly #asking = new Map<PeerName, number>();
-  readonly #resting = new Map<PeerName, number>();
+  readonly #resting = new BoundedMap<PeerName, number>(MAX_TURNS);
   /** Their last answer was a proven part. */
   readonly #delivering = new Set<PeerName>();
   readonly #turns = new BoundedMap<PeerName, number>(MAX_TURNS);
@@ -201,7 +201,9 @@ export class PartFetch {
       this.#resting.set(peer, steady() + REST_MILLIS);
     } finally {
       wanted.asked.delete(peer);
-      this.#asking.set(peer, (this.#asking.get(peer) ?? 1) - 1);
+      const left = (this.#asking.get(peer) ?? 1) - 1;
+      if (left > 0) this.#asking.set(peer, left);
+      else this.#asking.delete(peer);
       this.wake();
     }
   }

@@ -112,6 +112,7 @@ export async function benchReceipts(b: Bench): Promise<void> {
       directory,
       bootId: journal.bootId,
       ranges: [{ slice: 1, after: -1, through: last, held: null }],
+      doubled: [],
       last,
     };
     const idle = await longestStall(() => new Promise((resolve) => setTimeout(resolve, 2_000)));
