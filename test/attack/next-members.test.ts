@@ -3,6 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import type { Peer } from '../../node/consensus/engine/effects.ts';
 import { Overlay } from '../../node/consensus/reach/overlay.ts';
 import { PROOFS } from '../../node/consensus/reach/overlay-limits.ts';
+import type { OverlayAddress } from '../../node/consensus/reach/overlay-listeners.ts';
 import { developmentKey, validatorName } from '../../node/genesis/development.ts';
 import { signMessage } from '../../node/ml-dsa.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
@@ -26,7 +27,7 @@ async function open(name: string, neighbours: readonly ListenAddress[] = []) {
       signer: { publicKey, sign: async (message: Bytes) => signMessage(privateKey, message) },
     },
   );
-  const [address] = (await transport.listen()) as [ListenAddress];
+  const [address] = (await transport.listen()) as [OverlayAddress];
   const joined: Peer[] = [];
   transport.start({ joined: (peer) => void joined.push(peer), left: () => undefined, message: () => undefined });
   onTestFinished(() => transport.close());
