@@ -158,11 +158,10 @@ test('forty that say they have it and are silent do not keep a fetch from one th
 test('what is fetched ahead is bounded: a part that does not come holds up the others', async () => {
   const late = Promise.withResolvers<void>();
   const length = 8 * 1_024 * 1_024;
-  const whole = (part: number) => bytesOf(part, length);
   const peers = new Peers({
     a: async (part, from) => {
       if (part === FIRST) await late.promise;
-      return chunkOf(whole(part), from);
+      return encodeChunk({ length, bytes: bytesOf(part, CHUNK_BYTES) });
     },
   });
   const begun: number[] = [];
