@@ -159,7 +159,7 @@ test('what is fetched ahead is bounded: a part that does not come holds up the o
   const late = Promise.withResolvers<void>();
   const length = 8 * 1_024 * 1_024;
   const peers = new Peers({
-    a: async (part, from) => {
+    a: async (part) => {
       if (part === FIRST) await late.promise;
       return encodeChunk({ length, bytes: bytesOf(part, CHUNK_BYTES) });
     },
