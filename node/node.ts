@@ -233,6 +233,7 @@ class EmbeddedNode implements ConsensusNode {
       ahead: this.#ahead,
       final: this.#final,
       end: this.#end,
+      log: dependencies.log,
       checkpoints: options.checkpoints ?? [],
       directory: dirname(options.storeDirectory),
     });

@@ -8,15 +8,16 @@ import type { ProposedCut } from '../../protocol/consensus/proposal.ts';
 import { decodeBody } from '../../protocol/ledger/body.ts';
 import type { Certificate, CutHeader } from '../../protocol/ledger/cut.ts';
 import { blockId } from '../../protocol/ledger/header.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import type { CutRecord, Head } from '../full-node.ts';
 import type { AppliedCut } from '../ledger/apply-cut.ts';
 import { nameOf } from '../ledger/registration.ts';
 import type { Committee } from '../ledger/staking/committee.ts';
+import { DamagedRecordError, isOwnError } from '../ledger/unread-record.ts';
 import type { ChecksAhead } from '../mempool/checks-ahead.ts';
 import type { BlockDoor } from '../mining/block-door.ts';
 import { BLOCK_FACTS, WRONG_BODY } from '../mining/candidate.ts';
 import type { WaitingBlock, WorkPool } from '../mining/work-pool.ts';
-import { UncheckedSignatureError } from '../ml-dsa.ts';
 import type { NodeEnd } from '../node-end.ts';
 import type { NodeError, NodeErrorCode } from '../node-error.ts';
 import type { LedgerStore } from '../store/ledger-store.ts';
@@ -60,7 +61,7 @@ export interface CutLedger {
   examineHeader(header: Bytes): Promise<NodeError | undefined>;
   /**
    * The proposed cut as this node executes it; a text says which rule it breaks. Undefined where this node cannot tell:
-   * another height is next, a block is not here, or a signature could not be checked.
+   * another height is next, a block is not here, a signature could not be checked, or the store not be read.
    */
   execute(cut: ProposedCut): AppliedCut | string | undefined;
   /** When this resolves, the waiting blocks are on disk and survive a power failure. */
@@ -91,6 +92,7 @@ export type CutLedgerParts = {
   readonly ahead: ChecksAhead;
   readonly final: FinalCuts;
   readonly end: NodeEnd;
+  readonly log: Logger;
   /** A cut that contradicts one of these is neither executed nor written, whatever its signatures and source. */
   readonly checkpoints: readonly Checkpoint[];
   /** Where a cut that breaks a rule is written to. */
@@ -124,8 +126,10 @@ class Executions {
 }
 
 export const cutLedgerOf = (parts: CutLedgerParts): CutLedger => {
-  const { store, chain, door, ahead, final, end } = parts;
+  const { store, chain, door, ahead, final, end, log } = parts;
   const executions = new Executions();
+  /** Of which the log says so: it is tried again and again. */
+  let unjudged: string | undefined;
   const fail = (error: Error) => end.fail(error, chain.head().height);
   return {
     chainId: chain.chainId,
@@ -143,7 +147,19 @@ export const cutLedgerOf = (parts: CutLedgerParts): CutLedger => {
     admit: (header, body, cut) => admit(header, body, cut, parts),
     forget: (ids) => door.forget(ids),
     examineHeader: (header) => door.examineHeader(header),
-    execute: (cut) => execute(cut, parts, executions),
+    execute: (cut) => {
+      try {
+        return execute(cut, parts, executions);
+      } catch (error) {
+        if (!isOwnError(error)) throw error;
+        // A store that is damaged stays so: it is the reason to stop, and not anybody's cut.
+        if (error instanceof DamagedRecordError) fail(error);
+        const name = nameOf(cut.cutId);
+        if (name !== unjudged) log.error('a cut cannot be judged now', { height: cut.header.height, error });
+        unjudged = name;
+        return undefined;
+      }
+    },
     sync: () => store.sync(),
     commit: async (cut, certificate) => {
       const wrong = contradictionOf(parts.checkpoints, { height: cut.state.height, cutId: cut.effects.cutId });
@@ -205,7 +221,8 @@ function execute(
   try {
     cut = executions.run(blocks, (from) => cuts.execute(from, header));
   } catch (error) {
-    return error instanceof UncheckedSignatureError ? undefined : (error as Error).message;
+    if (isOwnError(error)) throw error;
+    return (error as Error).message;
   }
   return otherHeader(cut.effects.header, header) ?? cut;
 }

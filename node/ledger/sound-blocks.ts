@@ -1,9 +1,9 @@
 /**
  * A block that passed every check but cannot be executed shows a bug in this program. It must not stop the chain: the
- * block waits in the store, so every start would fail again. The cut is made without it. A signature that could not be
- * checked says nothing of a block, and is thrown.
+ * block waits in the store, so every start would fail again. The cut is made without it. An error of this
+ * node's own says nothing of a block, and is thrown.
  */
-import { UncheckedSignatureError } from '../ml-dsa.ts';
+import { isOwnError } from './unread-record.ts';
 
 export type BrokenBlock<B> = { readonly block: B; readonly error: unknown };
 
@@ -17,7 +17,7 @@ export function applySound<B, R>(
   try {
     return { result: apply(blocks), broken: [] };
   } catch (error) {
-    if (blocks.length === 0 || error instanceof UncheckedSignatureError) throw error;
+    if (blocks.length === 0 || isOwnError(error)) throw error;
   }
   const sound: B[] = [];
   const broken: BrokenBlock<B>[] = [];
@@ -26,7 +26,7 @@ export function applySound<B, R>(
       apply([...sound, block]);
       sound.push(block);
     } catch (error) {
-      if (error instanceof UncheckedSignatureError) throw error;
+      if (isOwnError(error)) throw error;
       broken.push({ block, error });
     }
   return { result: apply(sound), broken };

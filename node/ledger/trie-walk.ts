@@ -8,6 +8,7 @@ import type { ReadNode } from './trie.ts';
 import { hasDigest, LEAF_ENTRIES, SIDE_BYTES, sideAt, type TrieRoot } from './trie-node.ts';
 import { FIRST, placeOf, startsRecord, type UnpackedRecord, unpackRecord } from './trie-record.ts';
 import type { EntryLayout } from './trie-update.ts';
+import { DamagedRecordError } from './unread-record.ts';
 
 /** A subtree: its hash and its place. */
 export type Subtree = {
@@ -57,7 +58,8 @@ export class SetWalk {
   #stored({ path, depth }: Subtree): Uint8Array {
     const key = placeOf(this.#layout.prefix, path, depth);
     const bytes = this.#read(key);
-    if (bytes === undefined) throw new Error(`state record ${key.toString('hex')} is missing from the store`);
+    if (bytes === undefined)
+      throw new DamagedRecordError(`state record ${key.toString('hex')} is missing from the store`);
     return bytes;
   }
 
@@ -74,7 +76,9 @@ export class SetWalk {
   #load(from: Subtree): UnpackedRecord {
     const record = unpackRecord(this.#stored(from));
     if (record === undefined || !hasDigest(record.bytes, 0, from.side.digest))
-      throw new Error(`state record ${placeOf(this.#layout.prefix, from.path, from.depth).toString('hex')} is damaged`);
+      throw new DamagedRecordError(
+        `state record ${placeOf(this.#layout.prefix, from.path, from.depth).toString('hex')} is damaged`,
+      );
     return record;
   }
 }

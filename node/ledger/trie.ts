@@ -9,6 +9,7 @@ import { ROOT_PLACE, TrieMemory } from './trie-memory.ts';
 import { bitOf, countAt, hasDigest, LEAF_ENTRIES, SIDE_BYTES, sideAt, type TrieRoot } from './trie-node.ts';
 import { FIRST, placeOf, startsRecord, type UnpackedRecord, unpackRecord } from './trie-record.ts';
 import { type EntryLayout, NOTHING, type TrieChange, type TrieSource, TrieUpdate } from './trie-update.ts';
+import { DamagedRecordError } from './unread-record.ts';
 
 export { LEAF_ENTRIES, type TrieRoot } from './trie-node.ts';
 export { EMPTY_TRIE, type EntryLayout, type TrieChange, TrieUpdate } from './trie-update.ts';
@@ -54,7 +55,8 @@ export class Trie {
   #stored(key: Bytes, depth: number): Uint8Array {
     const place = placeOf(this.#layout.prefix, key, depth);
     const bytes = this.#read(place);
-    if (bytes === undefined) throw new Error(`state record ${place.toString('hex')} is missing from the store`);
+    if (bytes === undefined)
+      throw new DamagedRecordError(`state record ${place.toString('hex')} is missing from the store`);
     return bytes;
   }
 
@@ -65,7 +67,9 @@ export class Trie {
     if (!startsRecord(depth)) throw new Error('a state node is in memory without the rest of its record');
     const record = unpackRecord(this.#stored(key, depth));
     if (record === undefined || !hasDigest(record.bytes, 0, digest.subarray(at)))
-      throw new Error(`state record ${placeOf(this.#layout.prefix, key, depth).toString('hex')} is damaged`);
+      throw new DamagedRecordError(
+        `state record ${placeOf(this.#layout.prefix, key, depth).toString('hex')} is damaged`,
+      );
     return this.#keep(record, FIRST, place);
   }
 

@@ -5,7 +5,6 @@
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { CodedError } from '../../protocol/coded-error.ts';
 import { ID_BYTES } from '../../protocol/crypto/identifier.ts';
-import { ProtocolError } from '../../protocol/errors.ts';
 import { type Certificate, decodeCertificate, encodeCertificate } from '../../protocol/ledger/cut.ts';
 import type { Outpoint } from '../../protocol/transactions/transaction.ts';
 import type { BlockRecord, CutRecord, PositionsPage } from '../full-node.ts';
@@ -17,6 +16,7 @@ import { type Committee, decodeCommittee } from '../ledger/staking/committee.ts'
 import { decodeValidator, type Validator } from '../ledger/staking/validator.ts';
 import { decodeState, type LedgerState } from '../ledger/state.ts';
 import { Trie } from '../ledger/trie.ts';
+import { DamagedRecordError, decodeRecord, UnreadRecordError } from '../ledger/unread-record.ts';
 import { markedHeight, pruneBodies } from './body-pruning.ts';
 import type { BatchOp, CutIndexer, RangeOptions, StoreReader } from './cut-indexer.ts';
 import { type Database, FORMAT, type FrozenStore, freeze, openDatabase, originOperations } from './database.ts';
@@ -80,7 +80,11 @@ export class LedgerStore {
   }
 
   get(key: Bytes): Uint8Array | undefined {
-    return this.#db.getSync(key);
+    try {
+      return this.#db.getSync(key);
+    } catch (cause) {
+      throw new UnreadRecordError(`the store could not be read: ${(cause as Error).message}`, { cause });
+    }
   }
 
   async range(from: Bytes, to: Bytes, options: RangeOptions = {}): Promise<[Uint8Array, Uint8Array][]> {
@@ -189,8 +193,7 @@ export class LedgerStore {
   }
 
   cut(height: number): CutRecord | undefined {
-    const bytes = this.get(KEYS.cut(height));
-    return bytes === undefined ? undefined : decodeCutRecord(bytes);
+    return decodeRecord(this.get(KEYS.cut(height)), decodeCutRecord);
   }
 
   certificate(height: number): Certificate | undefined {
@@ -199,8 +202,7 @@ export class LedgerStore {
   }
 
   block(id: Bytes): BlockRecord | undefined {
-    const bytes = this.get(KEYS.block(id));
-    return bytes === undefined ? undefined : decodeBlockRecord(id, bytes);
+    return decodeRecord(this.get(KEYS.block(id)), (bytes) => decodeBlockRecord(id, bytes));
   }
 
   body(id: Bytes): Uint8Array | undefined {
@@ -208,8 +210,7 @@ export class LedgerStore {
   }
 
   transaction(id: Bytes): TransactionRecord | undefined {
-    const bytes = this.get(KEYS.transaction(id));
-    return bytes === undefined ? undefined : decodeTransactionRecord(bytes);
+    return decodeRecord(this.get(KEYS.transaction(id)), decodeTransactionRecord);
   }
 
   spender(outpoint: Outpoint): Uint8Array | undefined {
@@ -249,7 +250,7 @@ export class LedgerStore {
       const record = this.block(id);
       return record !== undefined && (record.registeredHeight !== undefined || record.reward.state !== 'waiting');
     } catch (error) {
-      if (error instanceof ProtocolError) return false;
+      if (error instanceof DamagedRecordError) return false;
       throw error;
     }
   }

@@ -19,6 +19,7 @@ import {
 } from '../ledger/staking/validator.ts';
 import type { LedgerState } from '../ledger/state.ts';
 import { Trie } from '../ledger/trie.ts';
+import { decodeRecord } from '../ledger/unread-record.ts';
 import type { BatchOp } from './cut-indexer.ts';
 import { KEYS } from './keys.ts';
 import { PositionIndex } from './position-index.ts';
@@ -66,8 +67,7 @@ export class StakingSets {
   validator(id: Bytes): Validator | undefined {
     const known = this.#active.get(nameOf(id));
     if (known !== undefined) return known;
-    const bytes = this.#get(KEYS.validator(id));
-    return bytes === undefined ? undefined : decodeValidator(bytes);
+    return decodeRecord(this.#get(KEYS.validator(id)), decodeValidator);
   }
 
   /** The records as the state with these roots has them. */

@@ -28,12 +28,22 @@ export async function readCommitments(pool: BooksSources['pool']): Promise<Commi
   return rows;
 }
 
-export function auditNumbers(rows: readonly CommitmentRow[], findings: Findings): void {
-  let before = 0;
+/**
+ * A payout is listed when the wallet has it. One that the wallet has forgotten may still be made, and later ones are paid
+ * meanwhile: as many numbers may be missing as there are payouts under way. These gaps are returned.
+ */
+export function auditNumbers(rows: readonly CommitmentRow[], underWay: number, findings: Findings): string[] {
+  const noted: string[] = [];
+  let [before, left] = [0, underWay];
   for (const { number } of rows) {
-    findings.compare(`payout ${number}: the one before`, before, number - 1, REMEDIES.published);
+    const missing = number - 1 - before;
+    if (missing > 0 && missing <= left) {
+      noted.push(`payouts before ${number}`);
+      left -= missing;
+    } else findings.compare(`payout ${number}: the one before`, before, number - 1, REMEDIES.published);
     before = number;
   }
+  return noted;
 }
 
 /**

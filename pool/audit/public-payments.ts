@@ -55,6 +55,10 @@ export class PaymentsUnderWay {
     }
   }
 
+  get payouts(): number {
+    return this.#open.size;
+  }
+
   /** All pending payments. */
   get amount(): bigint {
     const open = [...this.#open.values()].flat();

@@ -18,6 +18,8 @@ const TABLE = 'payout_request_table';
 const HEIGHT = 'payout_checked_height';
 /** The longest validity that the wallet ever had: what it signed with it may still execute. */
 const VALIDITY = 'payout_validity_cuts';
+/** A request table that is not that of the last agreement, and the height at which it was first seen. */
+const OTHER = 'payout_other_table';
 /** Settled payouts that are compared again where the wallet has the same request table. */
 const LOOK_BACK = 50;
 /** Payouts that are compared at once: a page of the wallet, and a moment of the accountant's. */
@@ -67,7 +69,30 @@ export async function noteAgreement(transaction: Transaction, status: Agreed): P
   ] as const)
     await transaction`insert into settings values (${name}, ${value})
       on conflict (name) do update set value = excluded.value where settings.value <> excluded.value`;
+  await transaction`delete from settings where name = ${OTHER}`;
 }
+
+/**
+ * Until when no balance is paid again, because the wallet has another request table than at the last agreement: what it
+ * signed with the one before may still execute, and books that fell back together with it know nothing of that. It was
+ * signed before the new table was first seen. Undefined once that is over, and while the table is the same. Expects a
+ * wallet that has read the whole chain.
+ */
+export async function unsureThrough(sql: Sql | Transaction, status: WalletStatus): Promise<number | undefined> {
+  const { table, height, validityCuts } = await lastAgreement(sql);
+  const { requestTable, indexedHeight } = status;
+  if (table === undefined || table === requestTable) return undefined;
+  const [row] = await sql<{ value: string }[]>`select value from settings where name = ${OTHER}`;
+  const [of, at] = row?.value.split(' ') ?? [];
+  const seen = of === requestTable ? Number(at) : Math.max(height, indexedHeight);
+  await sql`insert into settings values (${OTHER}, ${`${requestTable} ${seen}`})
+    on conflict (name) do update set value = excluded.value where settings.value <> excluded.value`;
+  const through = seen + Math.max(validityCuts, status.validityCuts) + SLACK_CUTS;
+  return indexedHeight > through ? undefined : through;
+}
+
+export const unsureText = (through: number): string =>
+  `payouts go on after height ${through}: the wallet has another request table than before, and what it signed with that one may execute until then`;
 
 /** Up to which number everything was settled and the same, in the books and the request table that `of` names. */
 export type Progress = { of: string; through: number };
@@ -191,14 +216,22 @@ export class Reconciliation {
   async run(status: WalletStatus): Promise<boolean> {
     if (status.stopped !== null) return this.hold(`the wallet has stopped its payments: ${status.stopped}`);
     const agreed = await lastAgreement(this.#with.sql);
+    let unsure: number | undefined;
     if (agreed.table !== undefined && agreed.table !== status.requestTable) {
+      if (!status.isCaughtUp) return false;
+      unsure = await this.#fenced((transaction) => unsureThrough(transaction, status));
       const explained = await this.#explainHistory(status, agreed.height);
-      if (explained !== true) return explained === undefined ? false : this.hold(explained);
+      if (explained === undefined) return false;
+      if (explained !== true)
+        return this.hold(unsure === undefined ? explained : `${explained}; ${unsureText(unsure)}`);
     }
     await this.#resolveForgotten(status, Math.max(status.validityCuts, agreed.validityCuts));
     const compared = await this.#compare(status.requestTable);
     if (compared === undefined) return false;
-    const problem = problemOf(compared) ?? (await this.#repair(compared, status.requestTable));
+    const problem =
+      problemOf(compared) ??
+      (await this.#repair(compared, status.requestTable)) ??
+      (unsure === undefined ? undefined : unsureText(unsure));
     if (problem !== undefined) return this.hold(problem);
     await this.#fenced(async (transaction) => {
       await noteAgreement(transaction, status);
@@ -262,7 +295,7 @@ export class Reconciliation {
   async #explainHistory(status: WalletStatus, since: number): Promise<true | string | undefined> {
     const { sql, wallet } = this.#with;
     const paid = await wallet.paidSince(since);
-    if (paid.kind !== 'ok' || !status.isCaughtUp) return undefined;
+    if (paid.kind !== 'ok') return undefined;
     const unknown = await unexplainedPayments(sql, paid.value, status.requestTable);
     if (unknown.length === 0) return true;
     const names = unknown.slice(0, 5).map(({ transactionId }) => transactionId);

@@ -17,6 +17,8 @@ import {
   noteRepair,
   UNREAD_REMEDY,
   unexplainedPayments,
+  unsureText,
+  unsureThrough,
 } from './reconciliation.ts';
 import type { Comparison } from './witness.ts';
 
@@ -69,12 +71,16 @@ async function repair(options: RepairOptions, { sql, wallet, series }: RepairDep
   if (!isCaughtUp) return { lines: ['the wallet is still reading the chain: try again when it has'], agree: false };
   const findings = await find(sql, wallet, series, requestTable);
   if (findings === undefined) return { lines: ['the wallet does not list its payments now: try again'], agree: false };
-  const lines = linesOf(findings);
+  const unsure = await unsureThrough(sql, status.value);
+  const lines = [...linesOf(findings), ...(unsure === undefined ? [] : [unsureText(unsure)])];
   const { contradictions, missing, displaced, unsettled, numbered, unreached, unread, toMiners, toOthers } = findings;
   const onChain = numbered.length + unreached.length + unread.length + toMiners.length + toOthers.length;
   const count = missing.length + displaced.length + unsettled.length + onChain;
   if (count === 0 && contradictions.length === 0)
-    return { lines: ['the books have every payment that the wallet has made'], agree: true };
+    return {
+      lines: [...lines, 'the books have every payment that the wallet has made'],
+      agree: unsure === undefined,
+    };
   if (contradictions.length > 0)
     return {
       lines: [...lines, 'the last lines cannot be repaired here: they are not what a rollback does'],
@@ -83,6 +89,8 @@ async function repair(options: RepairOptions, { sql, wallet, series }: RepairDep
   if (unreached.length > 0)
     return { lines: [...lines, 'the books are still catching up: try again when they have'], agree: false };
   if (unread.length > 0) return { lines: [...lines, UNREAD_REMEDY], agree: false };
+  // A number that is on no payment yet may still be on one, and what is corrected now would be paid again.
+  if (unsure !== undefined) return { lines: [...lines, 'nothing was changed: try again then'], agree: false };
   if (!options.apply) return { lines: [...lines, 'nothing was changed; --apply corrects the books'], agree: false };
   const lost: LostPayment[] = [...missing, ...numbered, ...toMiners.map(lostOnChain)];
   const terms = { requestTable, isCaughtUp: true, isAdvanceAllowed: options.advance };

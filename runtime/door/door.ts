@@ -291,11 +291,11 @@ export class Door {
     if (hasBody(request)) {
       connection.wait();
       request.once('end', () => connection.work());
+      response.once('prefinish', () => {
+        if (!request.complete) endBehindAnswer(request);
+      });
     }
-    response.once('prefinish', () => {
-      connection.wait();
-      if (!request.complete) endBehindAnswer(request);
-    });
+    response.once('prefinish', () => connection.wait());
     response.on('close', () => connection.done());
     response.on('error', () => response.destroy());
     this.#inTurn(request, request, () => this.#serve(request, response));

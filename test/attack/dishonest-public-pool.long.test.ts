@@ -209,3 +209,29 @@ test('an honest pool that was stopped after its wallet paid, before it could not
     })
     .catch((error: Error) => expect(error.message).toBe('undo'));
 });
+
+test('an honest pool whose wallet has forgotten a payout that it may have made, and that pays others meanwhile, is not accused', async () => {
+  const node = await honest();
+  await books.sql
+    .begin(async (tx) => {
+      for (const table of ['payouts', 'payout_items']) await tx.unsafe(`alter table ${table} disable trigger user`);
+      await tx`update payouts set state = 'submitting', transaction_id = null, final_height = null, fee = null
+        where number = 1`;
+      const report = await auditOf(node, undefined, tx as never);
+      expect(report.findings).toEqual([]);
+      expect(report).toMatchObject({ verdict: 'unchecked', commitments: 1 });
+      expect(report.not_checked).toContain('payouts before 2: the pool says that it is still under way');
+      // Not so when the pool names no such payout.
+      const hidden = await auditOf(
+        node,
+        (path, answer: { payments: { state: string }[] }) =>
+          path.startsWith('payments')
+            ? { ...answer, payments: answer.payments.filter(({ state }) => state !== 'submitting') }
+            : answer,
+        tx as never,
+      );
+      expect(hidden.findings.map(({ what }) => what)).toContain('payout 2: the one before');
+      throw new Error('undo');
+    })
+    .catch((error: Error) => expect(error.message).toBe('undo'));
+});

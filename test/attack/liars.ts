@@ -160,7 +160,7 @@ export class LiarsBed {
     return encodeCutsAnswer(
       { head, bodiesFrom },
       heights.map((height) => (this.cuts[height] as Cut).content),
-      certificates,
+      question.isBrief ? certificates.slice(-1) : certificates,
     );
   }
 

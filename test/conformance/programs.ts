@@ -76,8 +76,7 @@ export async function startPrograms(): Promise<{ readonly target: Target; stop()
   await until(() => isUp(`${url(5)}/metrics`), Boolean);
   start(
     'svc-miner',
-    ...['-o', `stratum+tcp://${at(3)}`, '-u', `${address}.conformance`],
-    ...['--no-gpu', '--light', '--cpu-threads', '1', '--throttle', '5'],
+    ...['-o', `stratum+tcp://${at(3)}`, '-u', `${address}.conformance`, '--cpu-threads', '1', '--throttle', '5'],
     ...['--data-dir', join(directory, 'miner'), '--api-bind', at(8), '--metrics-bind', at(6)],
   );
   await until(() => isUp(`${url(6)}/metrics`), Boolean);

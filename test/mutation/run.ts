@@ -3,7 +3,17 @@
  * test notices shows what nobody would notice. It works in copies; the checkout is not touched.
  */
 import { execFileSync, spawn } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, posix, relative } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -48,7 +58,8 @@ Exit code 0; 2 for a wrong option.
 Example: npm run mutate -- protocol/books --sample 50 --seed 7
 `;
 
-type Verdict = 'noticed' | 'hung' | 'survived' | 'equivalent' | 'no test';
+/** `unsound`: its tests fail without the fault too, so they say nothing about it. */
+type Verdict = 'noticed' | 'hung' | 'survived' | 'equivalent' | 'no test' | 'unsound';
 type Judged = Mutant & { readonly verdict: Verdict; readonly level: 'quick' | 'full'; readonly before: string };
 type Equivalent = { readonly file: string; readonly before: string; readonly after: string; readonly reason: string };
 
@@ -127,6 +138,8 @@ function drawn<T>(from: readonly T[], count: number, seed: number): T[] {
 /** A copy of the checkout, with its installed packages and built files. */
 function makeCopy(): string {
   const copy = mkdtempSync(join(tmpdir(), 'svc-mutate-'));
+  // Where root runs the tests, their databases run as another user.
+  chmodSync(copy, 0o755);
   const listed = execFileSync('git', ['ls-files', '-co', '--exclude-standard', '-z'], { cwd: ROOT, encoding: 'utf8' });
   for (const path of listed.split('\0').filter((name) => name !== '' && existsSync(join(ROOT, name)))) {
     mkdirSync(dirname(join(copy, path)), { recursive: true });
@@ -171,6 +184,9 @@ function runTests(copy: string, tests: readonly string[], { limitSeconds }: Opti
   });
 }
 
+/** Of tests that a fault made fail: whether they pass without any. */
+const soundTests = new Map<string, Promise<boolean>>();
+
 async function judge(copy: string, mutant: Mutant, near: readonly string[], options: Options): Promise<Judged> {
   const source = read(mutant.file);
   const before = source.slice(mutant.start, mutant.end);
@@ -198,7 +214,16 @@ async function judge(copy: string, mutant: Mutant, near: readonly string[], opti
     ] as const) {
       if (tests.length === 0) continue;
       const passed = await runTests(copy, tests, options);
-      if (passed !== true) return verdict(passed === 'hung' ? 'hung' : 'noticed', level);
+      if (passed === true) continue;
+      writeFileSync(join(copy, mutant.file), source);
+      const key = tests.join(' ');
+      if (!soundTests.has(key))
+        soundTests.set(
+          key,
+          runTests(copy, tests, options).then((sound) => sound === true),
+        );
+      if ((await soundTests.get(key)) !== true) return verdict('unsound', level);
+      return verdict(passed === 'hung' ? 'hung' : 'noticed', level);
     }
     return verdict('survived', options.level);
   } finally {
@@ -234,8 +259,9 @@ function printReport(judged: readonly Judged[], { folders }: Options): void {
     );
   }
   process.stdout.write('\nSurvivors:\n');
+  const first = { survived: '', 'no test': '', unsound: 'its tests fail without it: ' };
   for (const one of judged)
-    if (one.verdict === 'survived' || one.verdict === 'no test') process.stdout.write(`${shown(one)}\n`);
+    if (one.verdict in first) process.stdout.write(`${first[one.verdict as keyof typeof first]}${shown(one)}\n`);
 }
 
 async function main(options: Options): Promise<void> {

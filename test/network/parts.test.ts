@@ -315,6 +315,7 @@ test('questions come back as they were', () => {
   const [id, other] = [3, 4].map((byte) => new Uint8Array(48).fill(byte)) as [Uint8Array, Uint8Array];
   for (const question of [
     { type: 'cuts', from: 95, count: 96 },
+    { type: 'cuts', from: 95, count: 96, isBrief: true },
     { type: 'headers', to: 9, count: 1_024 },
     { type: 'blocks', ids: [id, other] },
   ] as const)

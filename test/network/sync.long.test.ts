@@ -94,6 +94,11 @@ test('a peer that has pruned what a node lacks is not asked for it and not blame
   const cutsFrom = (from: number) => decodeCutsAnswer(answerSync(pruned.node.chain, { type: 'cuts', from, count: 96 }));
   expect(cutsFrom(3)).toMatchObject({ head: 100, bodiesFrom: 4, cuts: { length: 0 } });
   expect(cutsFrom(4).cuts[0]?.header.height).toBe(4);
+  const [all, brief] = [false, true].map((isBrief) =>
+    decodeCutsAnswer(answerSync(full.node.chain, { type: 'cuts', from: 1, count: 90, isBrief })),
+  );
+  expect(all?.certificates.size).toBeGreaterThan(1);
+  expect(brief).toEqual({ ...all, certificates: new Map([...(all?.certificates ?? [])].slice(-1)) });
   const warnings: string[] = [];
   const log = { ...quietLog, warn: (message: string) => void warnings.push(message) };
   // It hears of nobody else, and has no place for another.

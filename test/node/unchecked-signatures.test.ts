@@ -12,6 +12,7 @@ import { signMessage, UncheckedSignatureError, verifyMessage } from '../../node/
 import type { Bytes } from '../../protocol/bytes.ts';
 import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../../protocol/transactions/transaction.ts';
 import { DrivenNetwork, MEMBERS } from '../consensus/driven.ts';
+import { silentLog } from '../node/bed.ts';
 import { until } from '../until.ts';
 
 const alice = developmentKey('alice');
@@ -59,6 +60,7 @@ test('a cut is not judged, and no block left out, by a signature that could not 
     pool: { get: () => block },
     cuts: { isDated: () => true, execute: unchecked },
     checkpoints: [],
+    log: silentLog,
   } as unknown as CutLedgerParts;
   const cut = { header, cutId: new Uint8Array(48), blockIds: [block.id] } as unknown as Parameters<
     CutLedger['execute']

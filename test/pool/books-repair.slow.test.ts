@@ -295,6 +295,13 @@ function restored(paid: readonly ChainPayment[], says: Partial<WalletStatus> = {
   return { ...wallets, wallet, status };
 }
 
+/** Until nothing that was signed with the request table of before can execute any more. */
+async function waited(sql: Sql, after: ReturnType<typeof restored>): Promise<PayoutWallet> {
+  await repairPayouts({ apply: false, advance: false }, { sql, wallet: after.wallet, series });
+  after.status.indexedHeight = (after.status.indexedHeight ?? 10) + 267;
+  return after.wallet;
+}
+
 const onChain = (name: string, recipients: readonly Recipient[], payloadText: string | null = null): ChainPayment => ({
   transactionId: Buffer.from(pattern(name, 48)).toString('hex'),
   height: 40,
@@ -313,9 +320,10 @@ test('a payout that the wallet has forgotten and the chain has is paid once, als
   });
   await loopOf(sql, after.wallet).round('pay');
   expect(await payoutsHeld(sql)).toMatch(/1 payments of it are not in the books/);
+  await waited(sql, after);
   const options = { apply: true, advance: true };
   expect(await repairPayouts(options, { sql, wallet: after.wallet, series })).toMatchObject({ agree: true });
-  for (after.status.indexedHeight of [60, 1000, 2000]) await loopOf(sql, after.wallet).round('pay');
+  for (after.status.indexedHeight of [400, 1000, 2000]) await loopOf(sql, after.wallet).round('pay');
   expect(after.made.size).toBe(0);
   expect(await accountsOf(sql)).toMatchObject([{ balance: 0n, advance: 0n }]);
 });
@@ -347,7 +355,7 @@ test('payouts that only the chain has get the numbers that they carry, whomever 
     agree: false,
     lines: expect.arrayContaining([expect.stringMatching(/catching up/)]),
   });
-  const wallet = restored(payments).wallet;
+  const wallet = await waited(sql, restored(payments));
   expect(await repair(restored(payments, { isCaughtUp: false }).wallet)).toMatchObject({ agree: false });
   expect(await sql`select from payouts`).toHaveLength(0);
   expect(await repair(wallet)).toMatchObject({ agree: true });
@@ -368,6 +376,40 @@ test('payouts that only the chain has get the numbers that they carry, whomever 
   ]);
 });
 
+test('database and wallet were lost together: no balance is paid again until no payment of before can execute, in a gap of the series and at its end', async () => {
+  const amount = 4000n;
+  // The payment that is signed and on no cut yet: its number, and the height at which it executes.
+  for (const [number, executes] of [
+    [1, 20],
+    [1, 281],
+    [3, 281],
+    [3, undefined],
+  ] as const) {
+    const { sql, loop } = await setUp([9000n]);
+    await loop.round('follow');
+    const head = await headOfSlice(sql, 3);
+    const carrying = (each: number) => commitmentText({ number: each, slice: 3, head });
+    const seen = onChain('second', [{ address: address(5), amount: 700n }], carrying(2));
+    const late = onChain('late', [{ address: address(0), amount }], carrying(number));
+    const chain = number === 1 ? [{ ...seen, height: 15 }] : [];
+    const after = restored(chain, { indexedHeight: 15 });
+    const parts = { sql, wallet: after.wallet, series };
+    for (after.status.indexedHeight of [15, 20, 280, 281, 282]) {
+      if (after.status.indexedHeight === executes) chain.push({ ...late, height: executes });
+      // A person tries again and again.
+      await loopOf(sql, after.wallet).round('pay');
+      if (after.status.indexedHeight < 282) expect(await payoutsHeld(sql)).toMatch(/after height 281/);
+      const { lines } = await repairPayouts({ apply: true, advance: true }, parts);
+      if (after.status.indexedHeight < 282) expect(lines.join(' ')).toMatch(/after height 281/);
+      await loopOf(sql, after.wallet).round('pay');
+      if (after.status.indexedHeight < 282) expect(after.made.size).toBe(0);
+    }
+    expect(await payoutsHeld(sql)).toBeNull();
+    const again = [...after.made.values()].flatMap(({ recipients }) => recipients.map((one) => one.amount));
+    expect(again).toEqual([executes === undefined ? 9000n : 9000n - amount]);
+  }
+});
+
 test('a number far beyond all that were given makes no rows for those between', async () => {
   const { sql, loop } = await setUp([9000n]);
   await loop.round('follow');
@@ -376,7 +418,7 @@ test('a number far beyond all that were given makes no rows for those between', 
   const payments = [2, 999_999_999_999].map((number) =>
     onChain(`number ${number}`, [{ address: address(0), amount: 1000n }], carrying(number)),
   );
-  const { wallet } = restored(payments);
+  const wallet = await waited(sql, restored(payments));
   expect(await repairPayouts({ apply: true, advance: true }, { sql, wallet, series })).toMatchObject({ agree: true });
   await loopOf(sql, wallet).round('pay');
   const rows = await sql<{ number: bigint | null; state: string }[]>`select number, state from payouts order by number`;
@@ -414,13 +456,17 @@ test('the wallet that was taken for lost comes back: numbers that never were mad
     commitmentText({ number: 3, slice: 3, head }),
   );
   const without = restored([third]);
+  await waited(sql, without);
   const parts = { sql, wallet: without.wallet, series };
   expect(await repairPayouts({ apply: true, advance: true }, parts)).toMatchObject({ agree: true });
   await loopOf(sql, without.wallet).round('follow');
   for (const number of [1, 2])
     lose(number, [{ address: address(5), amount: 5n }], { state: 'void', reason: 'expired' });
   lose(3, [{ address: address(0), amount: 700n }], final);
-  await loopOf(sql, { ...wallet, paidSince: without.wallet.paidSince }).round('pay');
+  const back = restored([third], { indexedHeight: 277 });
+  const old = { ...wallet, paidSince: without.wallet.paidSince, status: back.wallet.status };
+  back.status.requestTable = 'table';
+  for (back.status.indexedHeight of [277, 544]) await loopOf(sql, old).round('pay');
   expect(await payoutsHeld(sql)).toBeNull();
   expect(await accountsOf(sql)).toMatchObject([{ balance: 0n, in_flight: 8300n, paid: 700n }]);
 });
@@ -475,10 +521,12 @@ test('after a rollback of the chain each payout is compared, however many were m
     lose(number, [{ address: address(0), amount: 100n }], number === 2 ? { state: 'open' } : final);
   }
   await sql`update accounts set paid = 6000`;
-  const { status, paidSince } = restored([]).wallet;
+  const after = restored([]);
+  const { status, paidSince } = after.wallet;
   const other = { ...wallet, status, paidSince };
   await loopOf(sql, other).round('pay');
   expect(await payoutsHeld(sql)).toMatch(/payment 2 is finalized in the books, and the wallet says that it is open/);
+  await waited(sql, after);
   await repairPayouts({ apply: true, advance: false }, { sql, wallet: other, series });
   expect(await accountsOf(sql)).toMatchObject([{ in_flight: 100n, paid: 5900n }]);
 });
@@ -492,11 +540,11 @@ test('a number that the wallet forgot is not used for another payout, and none i
   // Meanwhile another account is due.
   await sql`update accounts set balance = 5000 where address = ${address(1)}`;
   await loopOf(sql, after.wallet).round('pay');
-  expect([...after.made.keys()]).toEqual([requestIdOf(series.payouts, 2)]);
+  expect(after.made.size).toBe(0);
   after.status.indexedHeight = 1000;
   await loopOf(sql, after.wallet).round('pay');
   const rows = await sql<{ number: bigint; state: string }[]>`select number, state from payouts order by number`;
-  expect(rows.map(({ number, state }) => `${number} ${state}`)).toEqual(['1 void', '2 submitted', '3 submitted']);
+  expect(rows.map(({ number, state }) => `${number} ${state}`)).toEqual(['1 void', '2 submitted']);
   expect(await accountsOf(sql)).toMatchObject([{ in_flight: 9000n }, { in_flight: 5000n }]);
 });
 
@@ -526,7 +574,10 @@ test('payments of cuts that the node of a restored wallet has deleted are not ma
   for (let i = 0; i < 2; i++) await loopOf(sql, after.wallet).round('pay');
   expect(await payoutsHeld(sql)).toMatch(/1 payments of it are not in the books.*give it a node that has them/);
   const repaired = await repairPayouts({ apply: true, advance: true }, { sql, wallet: after.wallet, series });
-  expect(repaired).toMatchObject({ agree: false, lines: [expect.stringContaining(transaction), expect.any(String)] });
+  expect(repaired).toMatchObject({
+    agree: false,
+    lines: expect.arrayContaining([expect.stringContaining(transaction)]),
+  });
   for (let i = 0; i < 2; i++) await loopOf(sql, after.wallet).round('pay');
   expect(after.made.size).toBe(0);
   // It was read again from a node that has it.
@@ -555,6 +606,7 @@ test('two people who repair at the same time book a difference once', async () =
   const before = await setUp([9000n]);
   await before.loop.round('follow');
   const after = restored([onChain('payout', [{ address: address(0), amount: 4000n }])]);
+  await waited(before.sql, after);
   const again = () =>
     repairPayouts({ apply: true, advance: true }, { sql: before.sql, wallet: after.wallet, series }).catch(String);
   await Promise.all([again(), again()]);
@@ -572,6 +624,7 @@ test('a payout of a history that was lost with the journals is one all the same,
   ];
   const strange = onChain('of another pool', [{ address: address(7), amount: 5n }], lost);
   const after = restored([strange, onChain('payout', recipients, lost)]);
+  await waited(sql, after);
   const repaired = await repairPayouts({ apply: true, advance: true }, { sql, wallet: after.wallet, series });
   expect(repaired).toMatchObject({ agree: true });
   const rows = await sql<{ number: bigint; state: string }[]>`select number, state from payouts`;
@@ -594,7 +647,8 @@ test('after a rollback of the chain a thousand payouts are compared at once, and
   const different = 1_500;
   for (let number = 1; number <= count; number++)
     lose(number, [{ address: address(0), amount: 100n }], number === different ? { state: 'open' } : final);
-  const { status, paidSince } = restored([]).wallet;
+  const after = restored([]);
+  const { status, paidSince } = after.wallet;
   const listed: number[] = [];
   const payments: PayoutWallet['payments'] = async (prefix, after, through = '~') => {
     const answer = await wallet.payments(prefix, after);
@@ -609,9 +663,29 @@ test('after a rollback of the chain a thousand payouts are compared at once, and
   await loop.round('follow');
   expect(listed.splice(0)).toEqual([1_000, 1_000, 1_000]);
   lose(different, [{ address: address(0), amount: 100n }], final);
+  after.status.indexedHeight = 277;
   await loop.round('follow');
-  expect(listed).toEqual([1_000, 500]);
+  expect(listed.splice(0)).toEqual([1_000, 500]);
   expect(await payoutsHeld(sql)).toBeNull();
+  // A row that somebody deletes, and one that the wallet tells otherwise: what was the same before is compared again.
+  await sql`alter table payouts disable trigger user`;
+  await sql`alter table payout_items disable trigger user`;
+  await sql`delete from payout_items where payout_id = (select id from payouts where number = 2000)`;
+  await sql`delete from payouts where number = 2000`;
+  lose(different, [{ address: address(0), amount: 100n }], { state: 'open' });
+  await loop.round('pay');
+  expect(listed).toEqual([1_000, 1_000]);
+  expect(await payoutsHeld(sql)).toMatch(/payment 1500 is finalized in the books/);
+  // One that pays others is repaired by nobody: holding goes on, whatever else would be.
+  lose(100, [{ address: address(7), amount: 100n }], final);
+  const report = await repairPayouts(
+    { apply: true, advance: true },
+    { sql, wallet: { ...wallet, status, paidSince }, series },
+  );
+  expect(report.agree).toBe(false);
+  expect(report.lines.at(-1)).toMatch(/cannot be repaired here/);
+  expect(await sql`select 1 from payouts where number = ${different} and state = 'finalized'`).toHaveLength(1);
+  expect(await payoutsHeld(sql)).not.toBeNull();
 });
 
 test('what another pool paid from the same wallet is no payout of this one: it is not booked to a miner of both, and holds nothing', async () => {
@@ -633,6 +707,7 @@ test('what another pool paid from the same wallet is no payout of this one: it i
     own,
   );
   const wallets = restored(paid);
+  await waited(sql, wallets);
   expect(await repairPayouts({ apply: true, advance: true }, { sql, wallet: wallets.wallet, series })).toMatchObject({
     agree: true,
   });

@@ -20,8 +20,8 @@ import { smallDisk } from './small-disk.ts';
 
 /** Twelve: each combination of instance, wire and service. */
 const RIGS = count({ full: 12, deep: 102 });
-const REST_MILLIS = count({ full: 300, deep: 150 });
-const LOAD = count({ full: 60, deep: 20_000 });
+const REST_MILLIS = 150;
+const LOAD = count({ full: 40, deep: 20_000 });
 const OUTAGE_MILLIS = count({ full: 0, deep: 600_000 });
 const MOVERS = 6;
 /** What an outage may cost a process: a leak would cost more. */

@@ -13,7 +13,8 @@ import { SureShare } from '../../../runtime/clients/sure-share.ts';
 import { Timers } from '../../../runtime/clock/timers.ts';
 import { type Adopt, type Adopted, adoptInto } from '../../chain/adopted-cut.ts';
 import type { CutLedger } from '../../chain/cut-ledger.ts';
-import { signMessageAside, UncheckedSignatureError } from '../../ml-dsa.ts';
+import { DamagedRecordError, isOwnError } from '../../ledger/unread-record.ts';
+import { signMessageAside } from '../../ml-dsa.ts';
 import { haveOf } from '../engine/anti-entropy.ts';
 import { Committee } from '../engine/committee.ts';
 import type { Effect, Event, Message, Peer, Proposal, Receiver } from '../engine/effects.ts';
@@ -315,7 +316,7 @@ export class ConsensusDriver {
       case 'write':
         return writeUntilDone(effect.record, this.#with, this.#ending.signal);
       case 'send':
-        this.#send(effect.to, effect.message);
+        this.#attempt(() => this.#send(effect.to, effect.message));
         return undefined;
       case 'timer': {
         const { kind, height, round } = effect;
@@ -326,7 +327,7 @@ export class ConsensusDriver {
       case 'decide':
         return this.#commit(effect);
       case 'evidence':
-        this.#accuse(effect);
+        this.#attempt(() => this.#accuse(effect));
         return undefined;
       case 'serve':
         // Anybody asks for any height: a record that cannot be read is no reason to stop.
@@ -394,7 +395,7 @@ export class ConsensusDriver {
     try {
       proposal = await this.#desk.build(height, round, last, () => this.#with.now());
     } catch (error) {
-      if (!(error instanceof UncheckedSignatureError)) throw error;
+      if (!isOwnError(error) || error instanceof DamagedRecordError) throw error;
       // Another proposes in the next round.
       this.#with.log.error('no cut is proposed', { height, round, error });
       return;

@@ -18,6 +18,9 @@ const REST_MILLIS = 1_000;
 /** Who brings less than one answer in so much time has brought nothing. */
 const LEAST_GAIN_MILLIS = 60_000;
 
+/** One block of 64. */
+const LEAST_PORTION = 1 / 64;
+
 /** A question that a peer holds. */
 export type Held = {
   readonly peer: PeerName;
@@ -37,6 +40,8 @@ type PeerRecord = {
   askedAt: number;
   restsUntil: number;
   readonly held: Set<Held>;
+  /** How much of a whole question it is asked for at once. */
+  portion: number;
   won: number;
   millis: number;
   /** When these two were last counted. */
@@ -72,6 +77,7 @@ export class AskOrder {
       askedAt: Number.NEGATIVE_INFINITY,
       restsUntil: 0,
       held: new Set<Held>(),
+      portion: 1,
       won: 0,
       millis: 0,
       at,
@@ -110,6 +116,19 @@ export class AskOrder {
     // Who was busy, and said so soon, has another try before others have their next turn.
     if (held.isInTurn && won === 0) record.turn -= Math.max(0, TURN_MILLIS - millis);
     record.restsUntil = won > 0 ? 0 : now + REST_MILLIS;
+  }
+
+  /** How much of a whole question this peer is asked for at once: who has a slow line, or many others at it, would answer no whole one in time. */
+  portionOf(peer: PeerName): number {
+    return this.#of(peer).portion;
+  }
+
+  /** What became of a question for this portion; of those that were under way together one counts. `soon`: four times as much would have come in time. */
+  took(peer: PeerName, portion: number, how: 'late' | 'soon' | 'anew'): void {
+    const record = this.#records.get(peer);
+    if (record?.portion !== portion) return;
+    if (how === 'anew') record.portion = 1;
+    else record.portion = how === 'late' ? Math.max(LEAST_PORTION, portion / 4) : Math.min(1, portion * 4);
   }
 
   askedAt(peer: PeerName): number {

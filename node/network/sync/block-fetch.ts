@@ -21,6 +21,8 @@ const OF_STRANGERS = AT_ONCE / 2;
 const PER_PEER = 2;
 /** Two mebibytes take this long over a slow line. Then all blocks of a question are asked of others too. */
 export const LATE_MILLIS = 4_000;
+/** Four times as many would have come in time. */
+const SOON_MILLIS = LATE_MILLIS / 4;
 
 export type FetchedBlock = AnsweredBlock & { readonly id: Bytes; readonly from: PeerName };
 
@@ -39,6 +41,7 @@ export type BlockFetchDependencies = {
 type Question = {
   readonly peer: PeerName;
   readonly ids: readonly Bytes[];
+  readonly portion: number;
   /** In turn, and not because its peer is one of the best. */
   readonly isInTurn: boolean;
   /** Its blocks are asked of others too: it takes no place. */
@@ -198,11 +201,12 @@ export class BlockFetch {
       if (found === undefined) return;
       const { peer, isInTurn, isLast } = found;
       // Each peer gets a part, so that a slow one does not delay everything.
-      const share = this.#usable(newest).length > 1 ? MAX_BLOCKS / 2 : MAX_BLOCKS;
+      const portion = this.#with.order.portionOf(peer);
+      const share = Math.max(1, portion * (this.#usable(newest).length > 1 ? MAX_BLOCKS / 2 : MAX_BLOCKS));
       const first = hasNext === undefined ? this.#firstOf(peer) : 0;
       const some = this.#wanted.splice(isLast ? Math.max(first, this.#wanted.length - share) : first, share);
       const ids = some.filter((id) => this.#lacking.has(nameOf(id)) && !this.#with.isHere(id));
-      if (ids.length > 0) void this.#askFor({ peer, ids, isInTurn, isLate: false });
+      if (ids.length > 0) void this.#askFor({ peer, ids, portion, isInTurn, isLate: false });
     }
   }
 
@@ -224,10 +228,11 @@ export class BlockFetch {
 
   async #askFor(question: Question): Promise<void> {
     const { ask, order } = this.#with;
-    const { peer, ids } = question;
+    const { peer, ids, portion } = question;
     this.#questions.add(question);
     const held = order.asked(peer, question.isInTurn);
     const late = setTimeout(() => {
+      order.took(peer, portion, 'late');
       this.#late(question);
       this.#fill();
     }, LATE_MILLIS);
@@ -238,6 +243,8 @@ export class BlockFetch {
       this.#fault(peer, error);
     }
     clearTimeout(late);
+    const isWhole = won === 1 && ids.length >= (portion * MAX_BLOCKS) / 2;
+    if (isWhole && order.steady() - held.since <= SOON_MILLIS) order.took(peer, portion, 'soon');
     order.over(held, won);
     this.#questions.delete(question);
     if (!question.isLate) this.#wantAgain(ids);

@@ -13,12 +13,14 @@ import {
   type SyncQuestion,
 } from './sync-messages.ts';
 
+type CutsQuestion = Extract<SyncQuestion, { readonly type: 'cuts' }>;
+
 export type CutSource = Pick<Chain, 'head' | 'cut' | 'certificate' | 'block' | 'blockBody' | 'bodiesFrom' | 'genesis'>;
 
 export function answerSync(node: CutSource, question: Exclude<SyncQuestion, SnapshotQuestion>): Uint8Array {
   switch (question.type) {
     case 'cuts':
-      return answerCuts(node, question.from, question.count);
+      return answerCuts(node, question);
     case 'blocks':
       return answerBlocks(node, question.ids);
     case 'headers':
@@ -39,7 +41,7 @@ function certificateOf(node: CutSource, height: number): Certificate | undefined
  * Up to the last cut with a stored certificate that the request, the epoch and the size of an answer allow. If there is
  * none, the cuts are sent without: the requesting node has the identifiers from the epoch's last certificate.
  */
-function answerCuts(node: CutSource, from: number, count: number): Uint8Array {
+function answerCuts(node: CutSource, { from, count, isBrief }: CutsQuestion): Uint8Array {
   const head = node.head().height;
   const bodiesFrom = node.bodiesFrom();
   // Pruned cuts are not sent: their blocks could not be delivered.
@@ -54,10 +56,14 @@ function answerCuts(node: CutSource, from: number, count: number): Uint8Array {
     const cut = node.cut(height);
     if (cut === undefined) break;
     const content = concat(cut.headerBytes, ...cut.blockIds);
-    const certificate = certificateOf(node, height);
+    const certificate = isBrief ? undefined : certificateOf(node, height);
     bytes += content.length + (certificate === undefined ? 0 : encodeCertificate(certificate).length);
     if (certificate !== undefined) certificates.push({ index: cuts.length, certificate });
     cuts.push(content);
+  }
+  for (let index = cuts.length - 1; isBrief && index >= 0 && certificates.length === 0; index--) {
+    const certificate = certificateOf(node, from + index);
+    if (certificate !== undefined) certificates.push({ index, certificate });
   }
   const proven = certificates.at(-1)?.index;
   const sent = proven === undefined ? cuts : cuts.slice(0, proven + 1);

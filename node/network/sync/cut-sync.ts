@@ -44,6 +44,10 @@ const PAUSE_MILLIS = 2_000;
 const LOG_MILLIS = 10_000;
 /** Answers that wait for headers wait no longer for one part of them: their peers may have better ones by then. */
 const HEADERS_MILLIS = 10_000;
+/** From a peer whose answer took longer and did not come less is asked next time, and more where four times as much would have come. */
+const LONG_MILLIS = 10_000;
+/** Of a whole question: the certificates of all but the last cut are most of an answer. */
+const WITHOUT_CERTIFICATES = 1 / 4;
 /** Twelve cuts: a head that is as old does not move. */
 const STANDS_MILLIS = 30_000;
 /** Signatures of a cut's blocks are checked in the workers meanwhile; the rest are checked during execution. */
@@ -289,12 +293,11 @@ export class CutSync {
   }
 
   async #receive(peer: PeerName, head: Place, answered: () => void): Promise<number | Unproven> {
-    const { ledger, network } = this.#with;
+    const { ledger } = this.#with;
     const from = head.height + 1;
     const claimed = this.heights.get(peer)?.claim ?? 0;
     const end = this.#batchEnd(from);
-    const question = encodeSyncQuestion({ type: 'cuts', from, count: end - head.height });
-    const bytes = await network.ask(peer, 'sync', question);
+    const bytes = await this.#askInPortion(peer, from, end);
     answered();
     const outline = readCutsOutline(bytes);
     const { last } = outline;
@@ -323,6 +326,29 @@ export class CutSync {
       this.#news.wake();
     }
     return Math.log2(1 + height - head.height);
+  }
+
+  /**
+   * Of a peer that is too slow only the last certificate, which is all that is needed, and of one that is too slow for
+   * that a quarter of the cuts: fewer would not be shorter. Then the whole again, since of some batches only the last cut
+   * can be proven.
+   */
+  async #askInPortion(peer: PeerName, from: number, end: number): Promise<Uint8Array> {
+    const { network, steady } = this.#with;
+    const order = this.heights.orders.cuts;
+    const portion = order.portionOf(peer);
+    const count = Math.min(end - from + 1, (portion / WITHOUT_CERTIFICATES) * MAX_CUTS);
+    const question = encodeSyncQuestion({ type: 'cuts', from, count, isBrief: portion < 1 });
+    const since = steady();
+    try {
+      const bytes = await network.ask(peer, 'sync', question);
+      if (steady() - since <= (portion < WITHOUT_CERTIFICATES ? LONG_MILLIS : LONG_MILLIS / 4))
+        order.took(peer, portion, 'soon');
+      return bytes;
+    } catch (error) {
+      if (steady() - since >= LONG_MILLIS) order.took(peer, portion, portion < WITHOUT_CERTIFICATES ? 'anew' : 'late');
+      throw error;
+    }
   }
 
   /** Nobody while cuts are ready; those that say that they have the next one, as long as it is not late. */

@@ -30,14 +30,20 @@ export const ANSWER_BYTES = 2 * 1_024 * 1_024;
 
 export type SyncQuestion =
   /** Final cuts from a height on, with their certificates as far as they are kept. */
-  | { readonly type: 'cuts'; readonly from: number; readonly count: number }
+  | {
+      readonly type: 'cuts';
+      readonly from: number;
+      readonly count: number;
+      /** Of the certificates only the last. */
+      readonly isBrief?: boolean;
+    }
   /** Blocks of cuts, header and body. */
   | { readonly type: 'blocks'; readonly ids: readonly Bytes[] }
   /** Headers alone, up to a height: the way back from a certificate of an old epoch. */
   | { readonly type: 'headers'; readonly to: number; readonly count: number }
   | SnapshotQuestion;
 
-const TYPES = { cuts: 1, blocks: 2, headers: 3, snapshots: 4, part: 5 } as const;
+const TYPES = { cuts: 1, blocks: 2, headers: 3, snapshots: 4, part: 5, briefCuts: 6 } as const;
 
 const inRange = (value: number, least: number, most: number, what: string): number => {
   if (value < least || value > most) throw new ProtocolError('out_of_range', `${what}: ${least} to ${most}`);
@@ -52,7 +58,8 @@ export function distinctIds(ids: Bytes[]): Bytes[] {
 }
 
 export function encodeSyncQuestion(question: SyncQuestion): Uint8Array<ArrayBuffer> {
-  const writer = new ByteWriter(16).u8(TYPES[question.type]);
+  const isBrief = question.type === 'cuts' && question.isBrief === true;
+  const writer = new ByteWriter(16).u8(TYPES[isBrief ? 'briefCuts' : question.type]);
   if (question.type === 'cuts') return writer.height(question.from).u8(question.count).done();
   if (question.type === 'headers') return writer.height(question.to).u16(question.count).done();
   if (question.type === 'snapshots') return writer.done();
@@ -74,7 +81,9 @@ function readQuestion(reader: ByteReader): SyncQuestion {
   const type = reader.u8();
   switch (type) {
     case TYPES.cuts:
-      return { type: 'cuts', from: reader.height(), count: inRange(reader.u8(), 1, MAX_CUTS, 'cuts') };
+      return { type: 'cuts', ...readRange(reader) };
+    case TYPES.briefCuts:
+      return { type: 'cuts', ...readRange(reader), isBrief: true };
     case TYPES.headers:
       return { type: 'headers', to: reader.height(), count: inRange(reader.u16(), 1, MAX_HEADERS, 'headers') };
     case TYPES.blocks: {
@@ -89,6 +98,11 @@ function readQuestion(reader: ByteReader): SyncQuestion {
       throw new ProtocolError('unsupported_version', `question ${type}`);
   }
 }
+
+const readRange = (reader: ByteReader) => ({
+  from: reader.height(),
+  count: inRange(reader.u8(), 1, MAX_CUTS, 'cuts'),
+});
 
 export type CutsAnswer = {
   /** Of the answering peer: a claim. */
