@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { FoundBlocks } from '../../bridge/shares/found-blocks.ts';
 import type { FoundBlock } from '../../bridge/shares/sink.ts';
+import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { quietLog } from '../quiet-log.ts';
 
 const BODY = () => Uint8Array.of(7);
@@ -107,4 +108,23 @@ test('a block found just before the end is still sent once', async () => {
   blocks.add(BLOCK, BODY);
   await blocks.close();
   expect(seen).toEqual(['booked', 'sent', 'accepted']);
+});
+
+test('a cut that pays blocks of others too pays the own one alone; what it leaves out is over with its window', async () => {
+  const { blocks, seen } = bed(async () => undefined);
+  const other = { ...BLOCK, blockId: new Uint8Array(48).fill(2) };
+  for (const block of [BLOCK, other]) blocks.add(block, BODY);
+  await expect.poll(() => seen.filter((what) => what === 'accepted')).toHaveLength(2);
+  const rewardOf = (fill: string) => ({
+    blockId: fill.repeat(48),
+    transactionId: 'ab'.repeat(48),
+    outputIndex: 0,
+    amount: 7n,
+  });
+  const height = BLOCK.anchorHeight + REGISTRATION_WINDOW;
+  blocks.onCut({ height, rewards: [rewardOf('ff'), rewardOf('01'), rewardOf('ee')] } as never);
+  expect(blocks.counts).toMatchObject({ paid: 1, expired: 1 });
+  expect(blocks.paidAtoms).toBe(7n);
+  await expect.poll(() => seen.slice(-2)).toEqual(['paid', 'expired']);
+  await blocks.close();
 });

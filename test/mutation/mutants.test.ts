@@ -41,6 +41,21 @@ describe('faults that are put into the source', () => {
   });
 });
 
+test('every accepted equivalent is a fault of its file, and says why', () => {
+  const accepted: { file: string; before: string; after: string; reason: string }[] = JSON.parse(
+    read('test/mutation/equivalents.json'),
+  );
+  for (const { file, before, after, reason } of accepted) {
+    const source = read(file);
+    const faults = mutantsOf(file, source).map(({ start, end, replacement }) => [
+      source.slice(start, end),
+      replacement,
+    ]);
+    expect([file, faults]).toEqual([file, expect.arrayContaining([[before, after]])]);
+    expect(reason.length).toBeGreaterThan(20);
+  }
+});
+
 describe('the tests that are near a file', () => {
   const imports = new Map([
     ['test/pool/books.test.ts', ['pool/books.ts']],
