@@ -66,14 +66,17 @@ async function countedBefore(
   );
   const found = new Map<string, string[]>();
   if (doubled.length === 0) return found;
+  const anchors = doubled.map(({ identity }) => identity.anchorHeight);
+  // Bounded apart from the join: without the bounds one such share may be looked for in all raw shares.
   const rows = await transaction<
     { copy: string; sequence: bigint; of: Buffer }[]
   >`select d.copy, d.sequence, s.boot_id as of
     from unnest(${doubled.map(({ bootId }) => bootId)}::text[], ${doubled.map(({ sequence }) => sequence)}::bigint[],
       ${byteaTexts(doubled.map(({ identity }) => Buffer.from(identity.bytes).toString('hex')))}::text[]::bytea[],
-      ${doubled.map(({ identity }) => identity.anchorHeight)}::bigint[]) as d(copy, sequence, identity, anchor)
+      ${anchors}::bigint[]) as d(copy, sequence, identity, anchor)
     join shares s on s.anchor_height = d.anchor and s.identity = d.identity and s.sequence = d.sequence
-    where s.boot_id <> decode(d.copy, 'hex')`;
+    where s.boot_id <> decode(d.copy, 'hex')
+      and s.anchor_height between ${Math.min(...anchors)} and ${Math.max(...anchors)}`;
   for (const { copy, sequence, of } of rows)
     found.set(`${copy}/${sequence}`, [...(found.get(`${copy}/${sequence}`) ?? []), of.toString('hex')]);
   return found;

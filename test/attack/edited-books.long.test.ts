@@ -340,6 +340,37 @@ test('edited: a note of all credits: an older one is taken, and it is reported',
   );
 });
 
+test('edited: all that says whose account it is, after it was checked: it is not paid; a list that was mended is read again after a while, and who has no credit is no failure', async () => {
+  let now = 0;
+  const check = new AccountCheck({ network: 'development' }, { sql: books.sql, now: () => now });
+  const ids = (await books.sql<{ id: number; address: string }[]>`select id, address from accounts order by id`).map(
+    (row) => [row.address, row.id] as const,
+  );
+  const idOf = (name: string) => new Map(ids).get(addressOf(name)) as number;
+  const [first, second] = [idOf('miner 1'), idOf('miner 2')];
+  const failing = async (...accounts: number[]) => Object.fromEntries(await check.failures(accounts));
+  const [stranger] = await books.sql<{ id: number }[]>`insert into accounts (payload, address)
+    values (${Buffer.from(account('stranger'))}, ${addressOf('stranger')}) returning id`;
+  await books.sql`insert into account_names select id, payload from accounts where id = ${stranger?.id as number}
+    on conflict do nothing`;
+  expect(await failing(stranger?.id as number, first)).toEqual({});
+  for (const table of ['accounts', 'account_names']) await books.sql.unsafe(rename(table, 'miner 1', 'later thief'));
+  expect(await failing(first)).toEqual({ [first]: 'its payload was changed' });
+  for (const table of ['accounts', 'account_names']) await books.sql.unsafe(rename(table, 'later thief', 'miner 1'));
+  expect(await failing(first)).toEqual({});
+  // What a check that has just come up reads first.
+  const anew = new AccountCheck({ network: 'development' }, { sql: books.sql, now: () => now });
+  const flip = () => books.sql`update credit_totals set root = set_byte(root, 0, get_byte(root, 0) # 1)`;
+  await flip();
+  const failures = async () => [...(await anew.failures([second])).values()];
+  expect(await failures()).toEqual([expect.stringMatching(/^the note of all credits .* does not give its root/)]);
+  await flip();
+  now += RETRY_MILLIS - 1;
+  expect(await failures()).toHaveLength(1);
+  now += 1;
+  expect(await failures()).toEqual([]);
+});
+
 // The last one: the lists that it leaves have another payload.
 test('edited: both tables that say whose account it is, before one more list is made: nobody steals, and the list is named', async () => {
   await newcomer(MINERS + 1);

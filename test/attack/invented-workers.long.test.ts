@@ -164,6 +164,13 @@ test('an account has at most so many workers of its own, whatever work was done'
     join accounts a on a.id = w.account_id where a.payload = ${Buffer.from(account('great farm'))}`;
   expect(rows.length).toBe(MAX_OWN_WORKERS + 1);
   expect(rows.find(({ name }) => name === OTHERS)?.accepted).toBe(50n);
+  // A place is free again thirty days after the last share of its worker.
+  const late = async (name: string, days: number) => {
+    await books.sql`update workers set last_share_at = ${new Date(clock - days * 86_400_000)} where name = 'g0'`;
+    await books.take([share('great farm', name, TYPICAL)]);
+    return (await books.sql`select 1 from workers where name = ${name}`).length;
+  };
+  expect([await late('late 1', 29), await late('late 2', 31)]).toEqual([0, 1]);
 });
 
 test('the board forgets workers that are in none of its hours', async () => {

@@ -6,6 +6,9 @@ import { expect, test } from 'vitest';
 import { BlockExchange, decodeBlockMessage } from '../../node/consensus/driver/block-exchange.ts';
 import type { CutDesk } from '../../node/consensus/driver/cut-desk.ts';
 import { SharedReading } from '../../node/consensus/link/allowance.ts';
+import { MAX_FRAME_BYTES } from '../../node/consensus/link/frames.ts';
+import type { OverlayLink } from '../../node/consensus/link/overlay-link.ts';
+import { type Link, OverlayLinks } from '../../node/consensus/reach/overlay-links.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { MAX_BODY_BYTES } from '../../protocol/ledger/body.ts';
 import { blockId, HEADER_BYTES } from '../../protocol/ledger/header.ts';
@@ -143,4 +146,39 @@ test('messages that most members send without end are read at a bounded rate, on
   }
   expect(read / 10).toBeLessThan(20_000);
   expect(waited).toBe(0);
+});
+
+test('what waits for most members, which read nothing, is bounded together; for another one there is room, and votes are sent', () => {
+  const links = new OverlayLinks();
+  const add = (name: string) => {
+    const link = { waiting: 0 };
+    const known: Link = {
+      link: link as OverlayLink,
+      address: '192.0.2.1',
+      isInbound: true,
+      isReady: true,
+      standing: 'member',
+      key: new TextEncoder().encode(name),
+    };
+    links.set(links.size, known);
+    return { link, known };
+  };
+  const fill = ({ link, known }: ReturnType<typeof add>, most: number, size: number) => {
+    while (link.waiting + size <= most && links.mayWait(known, size)) link.waiting += size;
+    return link.waiting;
+  };
+  const honest = add('honest');
+  expect(fill(honest, 8 * MEBIBYTE, MAX_BODY_BYTES)).toBe(8 * MEBIBYTE);
+  const connections = LIARS.flatMap((liar) => [1, 2, 3].map(() => add(liar)));
+  for (const size of [MAX_BODY_BYTES, 3_400])
+    for (const each of connections) {
+      fill(each, 8 * MEBIBYTE, size);
+      honest.link.waiting = 0;
+      expect(fill(honest, 8 * MEBIBYTE, MAX_FRAME_BYTES)).toBeGreaterThanOrEqual(MAX_FRAME_BYTES);
+    }
+  honest.link.waiting = 0;
+  expect(fill(honest, 60_000, 3_400)).toBeGreaterThan(50_000);
+  const sum = connections.reduce((all, { link }) => all + link.waiting, 0) / MEBIBYTE;
+  expect(sum).toBeGreaterThan(128);
+  expect(sum).toBeLessThan(300);
 });

@@ -3,7 +3,10 @@
  * at once that answers come in time, and catches up. In virtual time, with lines that all answers of a server share.
  */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { decodeCutsAnswer } from '../../node/network/sync/sync-messages.ts';
+import { AskError, faultOf } from '../../node/network/peers/peer-fault.ts';
+import { PATIENCE, PartFetch } from '../../node/network/snapshots/part-fetch.ts';
+import { CHUNK_BYTES, encodeChunk } from '../../node/network/snapshots/snapshot-messages.ts';
+import { decodeCutsAnswer, decodeSyncQuestion } from '../../node/network/sync/sync-messages.ts';
 import { CUT_MILLIS, LiarsBed, passing, type Question } from './liars.ts';
 
 const LINE_BYTES_A_MILLI = 30;
@@ -18,14 +21,21 @@ const MILLIS = 19_900;
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date'], now: 1_000_000 });
 });
-afterEach(() => void vi.useRealTimers());
+const timers: NodeJS.Timeout[] = [];
+afterEach(() => {
+  for (const timer of timers.splice(0)) clearInterval(timer);
+  vi.useRealTimers();
+});
 
 type Sending = { left: number; readonly until: number; readonly done: (isWhole: boolean) => void };
 
 /** One answer's bytes beside the others', until nobody waits for it any more. */
 class Line {
   #sending: Sending[] = [];
-  readonly timer = setInterval(() => this.#move(), STEP);
+
+  constructor() {
+    timers.push(setInterval(() => this.#move(), STEP));
+  }
 
   /** Whether it came in time. */
   send(bytes: number): Promise<boolean> {
@@ -62,11 +72,10 @@ async function catchesUp(behind: number, blockBytes: number, kept: number, most:
   const tip = 400;
   const bed = new LiarsBed(tip + most / CUT_MILLIS + 10, tip, INTERVAL);
   bed.height = tip - behind;
-  const timers = [setInterval(() => void bed.tip++, CUT_MILLIS)];
+  timers.push(setInterval(() => void bed.tip++, CUT_MILLIS));
   const isKept = (height: number) => height > bed.tip - kept || (height + 1) % 96 === 0;
   for (let i = 0; i < 4; i++) {
     const line = new Line();
-    timers.push(line.timer);
     bed.join(`server${i}`, bed.tip, async (question) => {
       const { answer, extra } = answerOf(bed, question, isKept);
       const bytes = answer.length + extra + (question.type === 'blocks' ? question.ids.length * blockBytes : 0);
@@ -78,7 +87,6 @@ async function catchesUp(behind: number, blockBytes: number, kept: number, most:
   const took = await passing(() => bed.tip - bed.height <= 4, most, 500);
   void bed.sync.close();
   await passing(() => false, 40_000, 10_000);
-  for (const timer of timers) clearInterval(timer);
   return { took, blamed: bed.blamed };
 }
 
@@ -95,3 +103,36 @@ test.each([
     expect(blamed).toEqual([]);
   },
 );
+
+test('a new node has a snapshot of forty parts of a mebibyte from four servers that send it 30 KB/s each', async () => {
+  const [length, names] = [1_024 * 1_024, ['a', 'b', 'c', 'd']];
+  const lines = new Map(names.map((name) => [name, new Line()]));
+  const blamed: string[] = [];
+  const fetch = new PartFetch(191, PATIENCE.fetch, {
+    holders: () => names,
+    ask: async (peer, bytes) => {
+      const question = decodeSyncQuestion(bytes);
+      if (question.type !== 'part') throw new Error('another question');
+      const sent = new Uint8Array(Math.min(CHUNK_BYTES, length - question.from));
+      if (await lines.get(peer)?.send(sent.length)) return encodeChunk({ length, bytes: sent });
+      throw new AskError('busy', 'a part of the answer came');
+    },
+    blame: (error, peer) => {
+      if (faultOf(error) !== undefined) blamed.push(peer);
+    },
+    drop: (peer) => void blamed.push(peer),
+    steady: () => Date.now(),
+  });
+  const rules = Array.from({ length: 40 }, () => ({ maxBytes: length, read: (bytes: Uint8Array) => bytes.length }));
+  let taken = 0;
+  let ended: unknown;
+  fetch
+    .run(0, rules, async () => void taken++)
+    .catch((error: unknown) => {
+      ended = error;
+    });
+  await passing(() => taken === rules.length || ended !== undefined, 1_200_000, 500);
+  expect(ended).toBeUndefined();
+  expect(taken).toBe(rules.length);
+  expect(blamed).toEqual([]);
+});

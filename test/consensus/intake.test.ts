@@ -70,6 +70,19 @@ test('two different votes of one member are evidence, once; the first one counts
   expect(member.state.rounds.get(0)?.prevotes.byCut).toEqual(new Map([[A, 10n]]));
 });
 
+test('two different votes of one member for the next height are evidence before it begins, once', () => {
+  const member = new BenchMember(self);
+  const early = (cut: string) => ({ type: 'vote', vote: vote(PREVOTE, 0, one, cut, HEIGHT + 1) }) as const;
+  for (const cut of [A, A]) member.feed(early(cut));
+  expect(member.effect('evidence')).toEqual([]);
+  expect(judgeVote(member.state, early(B).vote)).toBe('contrary');
+  for (const cut of [B, NIL, B]) member.feed(early(cut));
+  expect(member.effect('evidence')).toMatchObject([
+    { first: { cut: A, height: HEIGHT + 1 }, second: { cut: B, height: HEIGHT + 1 } },
+  ]);
+  expect([...member.state.early.values()]).toMatchObject([{ cut: A }]);
+});
+
 test('a second vote that comes after the decision is evidence too, once a member; precommits for the cut before are still taken', () => {
   const member = new BenchMember(self);
   const three = [0, 1, 2, 3].filter((each) => each !== self) as [number, number, number];

@@ -9,7 +9,7 @@ import { steadyMillis } from '../../runtime/clock/clock.ts';
 import { until } from '../until.ts';
 
 /** Both ends of a connection, once each is known to the other. */
-async function ends() {
+async function ends(mayWait?: (bytes: number) => boolean) {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const accepted = new Promise<Socket>((resolve) => server.once('connection', resolve));
@@ -29,6 +29,7 @@ async function ends() {
         role,
         limits: LINK_LIMITS,
         identify: async () => undefined,
+        mayWait,
       },
       { ready: () => void ready++, message: (bytes) => void heard.push(bytes[0] as number), ended: () => undefined },
       steadyMillis,
@@ -132,4 +133,15 @@ test('what several share makes nobody wait longer than its bound; what one sent 
   const [own, common] = [new Allowance(rate, 0), new Allowance(rate, 0, 1_000)];
   expect([own.spend(1_010, 0), common.spend(1_010, 0)]).toEqual([100_000, 1_000]);
   expect(common.spend(10, 1_000)).toBe(1_000);
+});
+
+test('a message for which there is no room beside what waits for others is not sent, and the next one is', async () => {
+  let isRoom = true;
+  const { dialler, heard } = await ends(() => isRoom);
+  isRoom = false;
+  dialler.send(Uint8Array.of(104));
+  isRoom = true;
+  dialler.send(Uint8Array.of(105));
+  await until(() => heard.length > 0);
+  expect(heard).toEqual([105]);
 });

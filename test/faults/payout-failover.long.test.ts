@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { payoutsHeld } from '../../pool/payout/payout-hold.ts';
+import { packBucket } from '../../pool/stats/packed-work.ts';
 import { repeats, seed } from '../level.ts';
 import { randomOf } from '../random.ts';
 import { until } from '../until.ts';
@@ -60,6 +61,9 @@ test(
   lasts(120, 'a database server ends, and payouts are held for a while'),
   async () => {
     const bed = await PayoutBed.open();
+    const shares = packBucket(new Map([[1, { shares: 2, work: 512n }]]));
+    await bed.sql`insert into stats_recent (tier, bucket, version, packed) values (3600,
+      ${Math.floor(Date.now() / 3_600_000)}, nextval('stats_versions'), ${Buffer.from(shares)})`;
     bed.startIncome();
     bed.startPool();
     const copy = await takeBaseBackup(bed.server);
@@ -84,5 +88,8 @@ test(
     await bed.settled();
     await bed.expectPaidOnce();
     await expect.poll(held).toBeNull();
+    // Beside all this the accountant has kept its statistics.
+    const typical = () => bed.sql`select value from settings where name = 'typical_share_work'`;
+    await expect.poll(typical).toEqual([{ value: '256' }]);
   },
 );

@@ -42,6 +42,10 @@ test('eight announcers that never deliver delay a block by 4.5 s, all of fifty p
   expect((await delay(49, 'refusing')).millis).toBeLessThan(10);
 });
 
+test('where --max-peers is more than usual, ninety announcers that never deliver do not keep a block away', async () => {
+  expect((await delay(90, 'silent')).millis).toBe(19_500);
+});
+
 test('a slow announcer is waited for before a second one is asked', async () => {
   expect(await delay(1, 'silent')).toEqual({ millis: 1_500, most: 2 });
 });

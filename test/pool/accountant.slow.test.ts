@@ -10,6 +10,8 @@ import { dropOldShares } from '../../pool/books/partitions.ts';
 import type { Sql } from '../../pool/database/connect.ts';
 import type { JournalEntry } from '../../pool/journal/journal.ts';
 import { encodeRecord, type JournalRecord } from '../../pool/journal/journal-record.ts';
+import { formatAddress } from '../../protocol/address.ts';
+import { ApiError } from '../../protocol/api/client-calls.ts';
 import { SOLO_MARK } from '../../protocol/books/block-service.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { INTERVAL_CUTS, NETWORKS } from '../../protocol/network.ts';
@@ -22,6 +24,7 @@ import { cut, ToldChain, TOLD_TARGET as target } from './told-chain.ts';
 const server = databaseServer();
 const DAY_MILLIS = 86_400_000;
 const START = Date.UTC(2026, 2, 10);
+type ShareRecord = Extract<JournalRecord, { kind: 'share' }>;
 const account = (i: number) => Uint8Array.of(0, ...pattern(`accountant/${i}`, 48));
 
 type Journals = { mayTell(bootId: string): Promise<boolean> };
@@ -50,7 +53,7 @@ const entry = (record: JournalRecord): JournalEntry => ({
   sequence: sequence++,
   record: encodeRecord(record),
 });
-const share = (who: number, atMillis = START): JournalEntry =>
+const share = (who: number, atMillis = START, more: Partial<ShareRecord> = {}): JournalEntry =>
   entry({
     kind: 'share',
     service: 'pplns',
@@ -59,6 +62,7 @@ const share = (who: number, atMillis = START): JournalEntry =>
     work: 100n,
     atMillis,
     identity: freshIdentity(),
+    ...more,
   });
 const blockId = pattern('accountant/block', 48);
 const block = (anchorHeight: number, id = blockId): JournalEntry =>
@@ -94,6 +98,18 @@ test('a transaction that failed gave nobody an account: the next one makes it an
   });
   const [row] = await sql`select count(*)::int as n from open_work join accounts on id = account_id`;
   expect(row?.n).toBe(2);
+  // Nor a row to a worker: an account that is known, and a worker of it that is new.
+  await sql`create trigger fail before update on effort for each row execute function fail()`;
+  const solo = [share(1, START, { service: 'solo' })];
+  await expect(accountant.takeIn(solo)).rejects.toThrow('full');
+  await sql`drop trigger fail on effort`;
+  await accountant.takeIn(solo);
+  expect(await sql`select 1 from shares s join workers w on w.id = s.worker_id and w.service = s.service`).toHaveLength(
+    3,
+  );
+  // Shares that an earlier version wrote have no identity, and each of them counts.
+  const old = [share(1, START, { identity: null }), share(1, START, { identity: null })];
+  expect(await accountant.takeIn(old)).toMatchObject({ shares: 2, doubled: 0 });
 });
 
 test('entries that do not join the position are refused, and only a journal can say that some are gone', async () => {
@@ -369,14 +385,34 @@ test('blocks that nobody’s journal named are adopted, whatever their finder, a
   const accountant = await accountantOf(sql, chain);
   await accountant.start();
   await accountant.takeIn([share(1), share(2), block(3)]);
-  const [first, second] = [pattern('accountant/unnamed 1', 48), pattern('accountant/unnamed 2', 48)];
+  const [first, second, foreign, renamed] = ['unnamed 1', 'unnamed 2', 'foreign', 'renamed'].map((name) =>
+    pattern(`accountant/${name}`, 48),
+  ) as [Uint8Array, Uint8Array, Uint8Array, Uint8Array];
   chain.unheard.push(
     cut(99, [chain.pay(blockId, 3, 1000n), chain.pay(first, 3, 501n)]),
     cut(296, [chain.pay(second, 200, 300n)]),
     // Nothing of this is the pool's.
+    cut(310, [chain.pay(foreign, 214, 40n)]),
+    cut(320, [chain.pay(renamed, 224, 50n)]),
     cut(400, [{ block_id: 'ff'.repeat(48), transaction_id: 'ff'.repeat(48), output_index: 0, amount: '7' }]),
   );
-  chain.items = [cut(0), { type: 'missed', data: { from: 1, to: 500 } }];
+  for (const [id, changes] of [
+    [foreign, { payout: formatAddress(account(98), 'development') }],
+    [renamed, { block_id: toHex(foreign) }],
+  ] as const)
+    chain.documents.set(toHex(id), { ...chain.documents.get(toHex(id)), ...changes });
+  // A node that is away while they are asked for: the books wait, and miss none.
+  const cutsThatPaid = chain.cutsThatPaid.bind(chain);
+  const missed = { type: 'missed', data: { from: 1, to: 500 } } as const;
+  for (const error of [new Error('away'), new ApiError('client_no_answer', 0, 'away')]) {
+    chain.cutsThatPaid = () => {
+      throw error;
+    };
+    chain.items = [cut(0), missed];
+    await expect(follow(accountant)).rejects.toThrow('away');
+  }
+  chain.cutsThatPaid = cutsThatPaid;
+  chain.items = [cut(0), missed];
   await follow(accountant);
   const paid = await sql<
     { reward: bigint; at: number; slice: number }[]

@@ -18,6 +18,8 @@ test('whatever an account changes, the highest threshold of any time in the last
         history.push({ atoms: minimum, untilMillis: now });
         minimum = atoms;
         expect(known.length).toBeLessThanOrEqual(MAX_EARLIER);
+        // Each is higher than all after it: one that says nothing takes no place.
+        expect(known.every((each, i) => i === 0 || each.atoms > (known[i - 1] as EarlierMinimum).atoms)).toBe(true);
         for (const bound of [HOUR, 26 * HOUR, 15 * 24 * HOUR]) {
           const whole = highestThreshold({ minimum, earlier: history }, now, bound);
           const kept = highestThreshold({ minimum, earlier: known }, now, bound);

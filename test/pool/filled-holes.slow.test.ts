@@ -1,6 +1,8 @@
 /** A hole of a damaged journal is reported until a copy of the journal fills it, and no longer; nothing else fills it. */
 import { expect, onTestFinished, test } from 'vitest';
+import { ensureSharePartitions } from '../../pool/books/partitions.ts';
 import { doubledAfter, MOST_RUNS } from '../../pool/journal/doubled-shares.ts';
+import { fillHoles } from '../../pool/journal/filled-holes.ts';
 import { encodeRecord, type JournalRecord } from '../../pool/journal/journal-record.ts';
 import { account, openBooks } from './books-bed.ts';
 import { freshIdentity } from './fresh-identity.ts';
@@ -104,4 +106,36 @@ test('of a journal with too many runs of shares that counted before the oldest a
     { first: 0, through: 6, isExact: false },
     ...upTo(4, MOST_RUNS + 2).map((i) => ({ first: 2 * i, through: 2 * i, isExact: true })),
   ]);
+});
+
+test('shares that counted before are looked for among those of their time, not among all', async () => {
+  const { books } = await bed();
+  const { sql } = books;
+  const start = Math.floor(Date.now() / 86_400_000) * 86_400_000;
+  await sql.begin((transaction) => ensureSharePartitions(transaction, [start]));
+  const many = 100_000;
+  await sql`insert into shares (boot_id, sequence, service, account_id, worker_id, slice, work, at, identity, anchor_height)
+    select ${Buffer.from(DAMAGED, 'hex')}, g, 0, 1, 1, 1, 100, to_timestamp(${start / 1000}::float8 + g * 0.2),
+      sha256(int8send(g)), g / 10 from generate_series(0, ${many - 1}) g`;
+  const [index] = await sql<{ name: string }[]>`select indexrelid::regclass::text as name from pg_index
+    where indrelid = (select tableoid from shares limit 1) limit 1`;
+  await sql`select brin_summarize_new_values(${index?.name as string}::text::regclass)`;
+  await sql`analyze shares`;
+  const rows = await sql<{ identity: Buffer; anchor: bigint; sequence: bigint }[]>`select identity,
+    anchor_height as anchor, sequence from shares where sequence >= ${many - 20} order by sequence`;
+  const taken = rows.map(({ identity, anchor, sequence }) => ({
+    bootId: COPY,
+    sequence: Number(sequence),
+    identity: { bytes: new Uint8Array(identity), anchorHeight: Number(anchor) },
+    isCounted: false,
+  }));
+  await sql.begin(async (transaction) => {
+    const scans = () => transaction<{ rows: bigint }[]>`select sum(seq_tup_read)::bigint as rows
+      from pg_stat_xact_user_tables where relname like 'shares%'`;
+    await transaction`insert into journal_positions (boot_id, through) values (${Buffer.from(COPY, 'hex')}, ${many})`;
+    const before = await scans();
+    await fillHoles(transaction, taken, new Map());
+    expect(await scans()).toEqual(before);
+    expect(await transaction`select agreed from journal_positions where copy_of is not null`).toEqual([{ agreed: 20 }]);
+  });
 });

@@ -1,7 +1,18 @@
-import { appendFile, readdir, readFile, rename, rm, truncate, writeFile } from 'node:fs/promises';
+import {
+  appendFile,
+  type FileHandle,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  truncate,
+  writeFile,
+} from 'node:fs/promises';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { dropJournal, Journal, journalBoots, readFrames, readJournal } from '../../pool/journal/journal.ts';
 import { decodeRecord, encodeRecord, type JournalRecord } from '../../pool/journal/journal-record.ts';
 import { utf8 } from '../../protocol/bytes.ts';
@@ -115,6 +126,34 @@ test('a full disk refuses the append, takes no more, and goes on when there is r
   await journal.close();
   const texts = (await all(directory, journal.bootId)).map((entry) => new TextDecoder().decode(entry.record));
   expect(texts).toEqual(['before', 'after']);
+});
+
+test('a share is answered when its bytes, the name of its file and that of its folder are flushed', async () => {
+  const directory = temporaryDirectory();
+  const probe = await open(join(directory, 'probe'), 'w');
+  const handles: FileHandle = Object.getPrototypeOf(probe);
+  await probe.close();
+  const flushed: bigint[] = [];
+  for (const name of ['sync', 'datasync'] as const) {
+    const real = handles[name];
+    const spy = vi.spyOn(handles, name).mockImplementation(async function (this: FileHandle) {
+      flushed.push((await this.stat({ bigint: true })).ino);
+      await real.call(this);
+    });
+    onTestFinished(() => spy.mockRestore());
+  }
+  const inode = async (path: string) => (await stat(path, { bigint: true })).ino;
+  const journal = await Journal.open({ directory, bootId, segmentBytes: 50 });
+  const own = join(directory, journal.bootId);
+  expect(flushed.splice(0)).toEqual([await inode(directory)]);
+  const segment = async (first: number) => inode(join(own, `${String(first).padStart(16, '0')}.journal`));
+  await journal.append([utf8('a record that is longer than a segment is: '.padEnd(60, '.'))]);
+  expect(flushed.splice(0)).toEqual([await inode(own), await segment(0)]);
+  await journal.append([utf8('in the next file')]);
+  expect(flushed.splice(0)).toEqual([await inode(own), await segment(1)]);
+  await journal.append([utf8('in the same file')]);
+  expect(flushed.splice(0)).toEqual([await segment(1)]);
+  await journal.close();
 });
 
 test('records encode back to what they were decoded from', () => {

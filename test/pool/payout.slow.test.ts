@@ -132,7 +132,7 @@ async function accounts(sql: Sql, balances: readonly bigint[]): Promise<void> {
       (${Buffer.from(pattern(`account/${i}`, 49))}, ${`address-${i}`}, ${balance})`;
 }
 
-const loopOf = (sql: Sql, wallet: PayoutWallet, more: Pick<PayoutDependencies, 'failures'> = {}) =>
+const loopOf = (sql: Sql, wallet: PayoutWallet, more: Partial<Pick<PayoutDependencies, 'failures' | 'log'>> = {}) =>
   new PayoutLoop(
     { ...PAYOUT_DEFAULTS, term: 0n, minimum: MINIMUM, series: payoutSeries(new Uint8Array(49)) },
     { sql, wallet, log: quietLog, now: Date.now, newId: () => randomUUID(), isCaughtUp: async () => true, ...more },
@@ -440,4 +440,108 @@ test('everybody who is due is served, however many they are, before the interval
   }
   const [row] = await sql<{ due: number }[]>`select count(*)::int as due from accounts where balance >= ${MINIMUM}`;
   expect(row?.due).toBe(0);
+});
+
+test('a payout whose answer names others, is unclear, or cannot be looked up first stays one request, and is paid once', async () => {
+  const { sql } = await server.fresh();
+  await accounts(sql, [5000n]);
+  const wallet = new ShakyWallet(() => 0.9);
+  const loop = loopOf(sql, wallet);
+  const send = wallet.sendMany.bind(wallet);
+  const payments = wallet.payments.bind(wallet);
+  let answers: Awaited<ReturnType<PayoutWallet['sendMany']>>[] = [];
+  const asked: string[] = [];
+  wallet.sendMany = async (requestId: string, recipients: readonly Recipient[]) => {
+    asked.push(requestId);
+    const [answer] = answers.splice(0, 1);
+    return answer ?? send(requestId, recipients);
+  };
+  const roundWith = async (...next: typeof answers) => {
+    answers = next;
+    const { submitted } = await loop.round('pay');
+    const [open] = await openPayouts(sql);
+    return { asked: asked.length, submitted, state: open?.state, transaction: open?.transactionId };
+  };
+  const others = { transactionId: 'ab'.repeat(48), fee: 1n, recipients: [{ address: 'another', amount: 5000n }] };
+  const submitting = { submitted: 0, state: 'submitting', transaction: null };
+  expect(await roundWith({ kind: 'ok', value: others })).toEqual({ ...submitting, asked: 1 });
+  const unclear = { kind: 'unknown', reason: 'the node refused it', transactionId: null } as const;
+  expect(await roundWith(unclear)).toEqual({ ...submitting, asked: 2 });
+  // A repetition is signed anew where the wallet has no record: without its word nobody knows until when it can execute.
+  wallet.payments = async (prefix, after) =>
+    prefix === asked[0] ? { kind: 'later', reason: 'away', isUnused: true } : payments(prefix, after);
+  expect(await roundWith()).toEqual({ ...submitting, asked: 2 });
+  wallet.payments = payments;
+  await send(asked[0] as string, [{ address: 'address-0', amount: 5000n }]);
+  const transactionId = wallet.requests.get(asked[0] as string)?.id as string;
+  const signed = { submitted: 1, state: 'submitted', transaction: transactionId };
+  expect(await roundWith({ ...unclear, transactionId })).toEqual({ ...signed, asked: 3 });
+  for (let i = 0; i < 2; i++) {
+    for (const request of wallet.requests.values()) request.fate = { state: 'finalized', height: 1, fee: 10n };
+    await roundWith();
+  }
+  expect([new Set(asked).size, await openPayouts(sql)]).toEqual([1, []]);
+  expect(Object.fromEntries(wallet.received())).toEqual({ 'address-0': 5000n });
+});
+
+test('a recipient that the wallet names waits for a person alone; where it names none, each is asked for alone', async () => {
+  for (const named of [1, null]) {
+    const { sql } = await server.fresh();
+    await accounts(sql, [5000n, 4000n, 3000n]);
+    const wallet = new ShakyWallet(() => 0.9);
+    const send = wallet.sendMany.bind(wallet);
+    wallet.sendMany = async (requestId: string, recipients: readonly Recipient[]) =>
+      recipients.some(({ address }) => address === 'address-1')
+        ? { kind: 'wrong', reason: 'no such address', recipient: named }
+        : send(requestId, recipients);
+    const said: unknown[] = [];
+    const log = { ...quietLog, error: (_: string, fields: object) => void said.push(fields) } as never;
+    await loopOf(sql, wallet, { log }).round('pay');
+    const paid = [...wallet.requests.values()].flatMap(({ recipients }) => recipients.map(({ address }) => address));
+    expect(paid).toEqual(['address-0', 'address-2']);
+    const waiting = (await openPayouts(sql)).filter(({ needsPerson }) => needsPerson !== null);
+    expect(waiting.map(({ items }) => items.map(({ address }) => address))).toEqual([['address-1']]);
+    expect(said).toEqual([{ address: 'address-1', reason: 'no such address' }]);
+  }
+});
+
+test('a wallet that has stopped its payments is asked for none, with its reason; merges are four at a time, and none more once there is nothing to merge', async () => {
+  const { sql } = await server.fresh();
+  await accounts(sql, [5000n]);
+  const wallet = new ShakyWallet(() => 0.9);
+  const status = wallet.status.bind(wallet);
+  let said = { stopped: 'two copies of it run' as string | null, outputs: 65 };
+  wallet.status = async () => {
+    const answer = await status();
+    return answer.kind === 'ok' ? { kind: 'ok', value: { ...answer.value, ...said } } : answer;
+  };
+  let merge: Awaited<ReturnType<PayoutWallet['compound']>> = { kind: 'ok', value: { state: 'open', fee: 3n } };
+  const merges: string[] = [];
+  wallet.compound = async (...ids: string[]) => {
+    merges.push(...ids.map((id) => id.slice(-1)));
+    return merge;
+  };
+  const loop = loopOf(sql, wallet);
+  expect(await loop.round('pay')).toMatchObject({ reserved: 0, submitted: 0 });
+  expect([await payoutsHeld(sql), merges, wallet.requests.size]).toEqual([
+    'the wallet has stopped its payments: two copies of it run',
+    [],
+    0,
+  ]);
+  said = { ...said, stopped: null };
+  expect(await loop.round('pay')).toMatchObject({ reserved: 1, submitted: 1 });
+  expect(await payoutsHeld(sql)).toBeNull();
+  const asked = async () => {
+    await loop.round('pay');
+    return merges.splice(0).join('');
+  };
+  expect(merges.splice(0).join('')).toBe('1234');
+  expect(await asked()).toBe('1234');
+  merge = { kind: 'ok', value: { state: 'finalized', fee: 3n } };
+  // Those that are over make room; a merge that was over at once ends the round's.
+  expect(await asked()).toBe('12345');
+  merge = { kind: 'refused', reason: 'nothing to merge', tooManyOutputs: false };
+  expect(await asked()).toBe('6');
+  said = { ...said, outputs: 64 };
+  expect(await asked()).toBe('');
 });

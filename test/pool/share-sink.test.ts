@@ -30,9 +30,9 @@ const share = (service: string, atMillis: number) => ({
   atMillis,
 });
 
-async function bed() {
+async function bed(limits: { maxPendingBytes?: number } = {}) {
   const directory = temporaryDirectory();
-  const journal = await Journal.open({ directory, bootId });
+  const journal = await Journal.open({ directory, bootId, ...limits });
   const outbox = await Outbox.open({ directory, bootId: journal.bootId }, { log: quietLog });
   let now = 10_000;
   const sink = new PoolSink({ journal, outbox, log: quietLog, now: () => now });
@@ -122,5 +122,14 @@ test('a journal that cannot be written refuses shares, is tried again after a wh
   expect(sink.accepting).toBe(true);
   expect((await readdir(own)).sort()).toEqual([`${'0'.repeat(16)}.journal`, 'answered']);
   expect((await outbox.next(100))?.entries).toHaveLength(2);
+  await journal.close();
+});
+
+test('while more waits for the disk than may, nobody logs in who could not send a share', async () => {
+  const { journal, sink } = await bed({ maxPendingBytes: 1 });
+  const writing = sink.shares([share('pplns', 1)]);
+  await expect(sink.own([{ owner, service: 'solo', account, worker: 'w' }])).rejects.toThrow('the journal is behind');
+  await writing;
+  await sink.own([{ owner, service: 'solo', account, worker: 'w' }]);
   await journal.close();
 });

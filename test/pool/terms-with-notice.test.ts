@@ -4,7 +4,8 @@
  */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { withWindow } from '../../pool/books/terms-in-force.ts';
+import { type OpenSlice, slicesToOpen } from '../../pool/books/slices.ts';
+import { parseInForce, withWindow } from '../../pool/books/terms-in-force.ts';
 import {
   MINIMUM_NOTICE_MILLIS,
   type Minimums,
@@ -116,4 +117,42 @@ test('a window that is announced again keeps its slice, and the old one again ta
   ]);
   expect(withWindow(announced, 4, { ...now, slice: 50, opened: 50 })).toEqual(announced);
   expect(withWindow(announced, 8, { ...now, slice: 50, opened: 50 })).toEqual([{ from: 0, window: 8 }]);
+});
+
+test('terms that the pool did not write are refused, whatever part of them is changed', () => {
+  const fees = [{ from: 3, ppm: 10_000 }];
+  const windows = [
+    { from: 3, window: 8_000 },
+    { from: 9, window: 4_000 },
+  ];
+  const parsed = (changes: object) => parseInForce(JSON.stringify({ services: { 0: { fees, windows, ...changes } } }));
+  expect(parsed({})).toEqual({ 0: { fees, windows } });
+  const [first, second] = windows as [object, object];
+  for (const wrong of [
+    ...[null, 5, 'x', {}, [], [null], [5], [second, first], [first, first]],
+    ...['from', 'window'].flatMap((field) =>
+      [-1, 0.5, '3', null].map((value) => [{ ...first, [field]: value }, second]),
+    ),
+    [{ ...first, window: 0 }],
+  ])
+    expect([wrong, parsed({ windows: wrong })]).toEqual([wrong, undefined]);
+  for (const wrong of [null, 5, [], [{ from: 3 }], [{ from: 3, ppm: -1 }]])
+    expect([wrong, parsed({ fees: wrong })]).toEqual([wrong, undefined]);
+});
+
+test('each service opens its slices from its own newest on, and a new pool begins with the present one', () => {
+  const options = { sliceCuts: 10, services: [0, 1] } as unknown as Parameters<typeof slicesToOpen>[1];
+  const opened = (height: number, ...newest: (number | undefined)[]) => {
+    const open = newest.flatMap((number, service): [number, OpenSlice][] =>
+      number === undefined ? [] : [[service, { service, number }]],
+    );
+    return slicesToOpen(new Map(open), options, height);
+  };
+  expect(opened(57, undefined, undefined)).toEqual([5]);
+  expect(opened(57, 3, 3)).toEqual([4, 5]);
+  expect(opened(57, 5, 5)).toEqual([]);
+  expect(opened(57, 5, 3)).toEqual([4, 5]);
+  expect(opened(57, 3, 5)).toEqual([4, 5]);
+  expect(opened(57, 5, undefined)).toEqual([5]);
+  expect(opened(47, 6, 6)).toEqual([]);
 });

@@ -5,6 +5,7 @@
  */
 import { type Bytes, concat } from '../../../protocol/bytes.ts';
 import { decodeProposedCut, type ProposedCut } from '../../../protocol/consensus/proposal.ts';
+import type { CutHeader } from '../../../protocol/ledger/cut.ts';
 import type { CutLedger } from '../../chain/cut-ledger.ts';
 import type { AppliedCut } from '../../ledger/apply-cut.ts';
 import { nameOf } from '../../ledger/registration.ts';
@@ -86,20 +87,18 @@ export class CutDesk {
   }
 
   check({ height, cut, content }: Proposal): void {
-    const { ledger, cutMillis, verdict } = this.#with;
     if (this.#applied.has(cut)) {
-      verdict(height, cut, true);
+      this.#with.verdict(height, cut, true);
       return;
     }
-    const proposed = decodeProposedCut(content);
-    const { header } = proposed;
-    if (header.height !== ledger.head().height + 1) return;
-    if (nameOf(header.previousId) !== nameOf(ledger.head().cutId)) verdict(height, cut, false, 'another cut before it');
-    else if (header.timestampMillis < nextEarliest(ledger, cutMillis)) verdict(height, cut, false, 'it is too early');
-    else {
-      this.#waiting.set(cut, { cut: proposed, arrived: new Map(), isBusy: false });
-      this.#advance(cut);
-    }
+    this.#waiting.set(cut, { cut: decodeProposedCut(content), arrived: new Map(), isBusy: false });
+    this.#advance(cut);
+  }
+
+  #misplaced({ previousId, timestampMillis }: CutHeader): string | undefined {
+    const { ledger, cutMillis } = this.#with;
+    if (nameOf(previousId) !== nameOf(ledger.head().cutId)) return 'another cut before it';
+    return timestampMillis < nextEarliest(ledger, cutMillis) ? 'it is too early' : undefined;
   }
 
   /**
@@ -176,9 +175,26 @@ export class CutDesk {
     return cut.blockIds.filter((id) => !this.#with.ledger.isHere(id) && !arrived.has(nameOf(id)));
   }
 
+  /** An error costs no other cut its turn. */
   #advance(name: CutName): void {
+    try {
+      this.#goOn(name);
+    } catch (error) {
+      this.#with.lost(error);
+    }
+  }
+
+  #goOn(name: CutName): void {
     const waiting = this.#waiting.get(name);
     if (waiting === undefined || waiting.isBusy) return;
+    const { header } = waiting.cut;
+    if (header.height !== this.#with.ledger.head().height + 1) return;
+    const misplaced = this.#misplaced(header);
+    if (misplaced !== undefined) {
+      this.#waiting.delete(name);
+      this.#with.verdict(header.height, name, false, misplaced);
+      return;
+    }
     const lacking = this.#lacking(waiting);
     if (lacking.length > 0) {
       this.#with.want(lacking, name);

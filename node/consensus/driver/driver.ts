@@ -316,7 +316,7 @@ export class ConsensusDriver {
       case 'write':
         return writeUntilDone(effect.record, this.#with, this.#ending.signal);
       case 'send':
-        this.#send(effect.to, effect.message);
+        this.#attempt(() => this.#send(effect.to, effect.message));
         return undefined;
       case 'timer': {
         const { kind, height, round } = effect;
@@ -327,7 +327,7 @@ export class ConsensusDriver {
       case 'decide':
         return this.#commit(effect);
       case 'evidence':
-        this.#accuse(effect);
+        this.#attempt(() => this.#accuse(effect));
         return undefined;
       case 'serve':
         // Anybody asks for any height: a record that cannot be read is no reason to stop.

@@ -161,7 +161,8 @@ function takeVote(state: ConsensusState, vote: Vote, rules: Rules, out: Effect[]
   }
   if (intake === 'contrary') {
     state.accused.add(member);
-    const first = tallyOf(state, vote).votes[member] as Vote;
+    const isEarly = vote.height > state.height;
+    const first = (isEarly ? state.early.get(earlyKey(vote)) : tallyOf(state, vote).votes[member]) as Vote;
     out.push({ do: 'evidence', first, second: vote });
     return;
   }

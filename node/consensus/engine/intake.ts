@@ -59,7 +59,9 @@ function judgeEarly(state: ConsensusState, vote: Vote): Intake {
   if (vote.member === state.self)
     return (state.recovered?.height ?? 0) >= vote.height || isSettled(state, vote.height) ? 'known' : 'own';
   if (vote.round >= EARLY_ROUNDS) return 'far';
-  return state.early.has(earlyKey(vote)) ? 'known' : 'wanted';
+  const before = state.early.get(earlyKey(vote));
+  if (before === undefined) return 'wanted';
+  return before.cut === vote.cut || state.accused.has(vote.member) ? 'known' : 'contrary';
 }
 
 /** Whether a proposal's signature is worth checking. Two proposals of a round are kept only where votes ask for the second. */

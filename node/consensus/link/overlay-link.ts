@@ -79,6 +79,8 @@ export type LinkSettings = {
   readonly limits: LinkLimits;
   /** The expected validator, if it is dialled by its registered route: this side identifies itself to no other. */
   readonly expects?: Bytes | undefined;
+  /** Whether so many more bytes may wait, with what waits on all other connections. */
+  readonly mayWait?: ((bytes: number) => boolean) | undefined;
 };
 
 type Reading = Pick<ReadingAllowance, 'spend'>;
@@ -182,13 +184,19 @@ export class OverlayLink {
     return this.#ends?.[this.#settings.role === 'dialler' ? 'dialled' : 'dialler'].process;
   }
 
+  /** Bytes that the other side has not read yet, without those that the kernel has. */
+  get waiting(): number {
+    return this.#socket.writableLength;
+  }
+
   send(bytes: Bytes): void {
     if (this.#isOver || !this.#isReady) return;
     // Dropped: anti-entropy recovers it if needed.
-    if (this.#socket.writableLength + bytes.length > this.#queuedBytes) {
+    if (this.waiting + bytes.length > this.#queuedBytes) {
       this.#fullSince ??= this.#steady();
       return;
     }
+    if (this.#settings.mayWait?.(bytes.length) === false) return;
     if (!this.#maySend(bytes.length)) return;
     this.#write(bytes);
   }
@@ -231,7 +239,7 @@ export class OverlayLink {
     // This process was suspended: data that arrived meanwhile is not read yet.
     const wasAway = now - this.#lookedAt > silentMillis / 2;
     this.#lookedAt = now;
-    if (this.#socket.writableLength < this.#queuedBytes / 2) this.#fullSince = undefined;
+    if (this.waiting < this.#queuedBytes / 2) this.#fullSince = undefined;
     if (this.#echo.silentFor(now) > silentMillis && !wasAway) this.end('it did not answer the echo');
     else if (this.#fullSince !== undefined && now - this.#fullSince > stalledMillis) this.end('it does not read');
     else this.#sendEcho(this.#echo.question(now));
@@ -240,7 +248,7 @@ export class OverlayLink {
   /** Not counted in the limits for strangers: it is short, and without it they would be taken for dead. */
   #sendEcho(bytes: Bytes | undefined): void {
     if (bytes === undefined || this.#isOver || !this.#isReady) return;
-    if (this.#socket.writableLength + bytes.length <= this.#queuedBytes) this.#write(bytes);
+    if (this.waiting + bytes.length <= this.#queuedBytes) this.#write(bytes);
   }
 
   #read(piece: Bytes): void {

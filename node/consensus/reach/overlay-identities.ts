@@ -17,7 +17,7 @@ import type { Claim } from '../link/overlay-link.ts';
 import { RELAYED } from './inbound-places.ts';
 import { CHECKS, FAMILIAR_ADDRESSES, PROOFS } from './overlay-limits.ts';
 
-/** `unknown`: the key is not a member's, or too many were checked. */
+/** `unknown`: the key is no member's and will not be soon, or too many were checked. */
 export type Verdict = 'true' | 'false' | 'unknown';
 
 export type IdentityDependencies = {
@@ -31,6 +31,8 @@ export type IdentityDependencies = {
 
 export class OverlayIdentities {
   readonly #with: IdentityDependencies;
+  /** Keys of those that the chain lists: the next members among them. */
+  #listed: ReadonlySet<string> = new Set();
   /** By the key of a member. */
   readonly #checks = new Buckets(CHECKS, MAX_KNOWN);
   /** By address. */
@@ -49,6 +51,10 @@ export class OverlayIdentities {
 
   isMember(key: Bytes): boolean {
     return this.#with.members?.().some(({ publicKey }) => equalBytes(publicKey, key)) === true;
+  }
+
+  know(listed: readonly { readonly publicKey: Bytes }[]): void {
+    this.#listed = new Set(listed.map(({ publicKey }) => nameOf(publicKey)));
   }
 
   /** A member proved its key at this address. */
@@ -78,9 +84,12 @@ export class OverlayIdentities {
 
   /** `address`: where it comes from, as limits know it. */
   async verify(claim: Claim | undefined, address: string): Promise<Verdict> {
-    if (claim === undefined || !this.isMember(claim.identity.publicKey)) return 'unknown';
+    if (claim === undefined) return 'unknown';
     const { identity, message } = claim;
-    if (!this.#mayCheck(nameOf(identity.publicKey), address)) return 'unknown';
+    const name = nameOf(identity.publicKey);
+    // The next members too: signatures for others are few, and strangers use them up.
+    if (!this.isMember(identity.publicKey) && !this.#listed.has(name)) return 'unknown';
+    if (!this.#mayCheck(name, address)) return 'unknown';
     try {
       const isTrue = await verifyMessageAside(importPublicKey(identity.publicKey), message, identity.signature);
       return isTrue ? 'true' : 'false';

@@ -29,7 +29,7 @@ export const FAMILIAR_ADDRESSES = 4;
  */
 export const CHECKS = { perSecond: 5, burst: 20 };
 export const CHECK_AGAIN_MILLIS = 5_000;
-/** Signatures for diallers whose key is not a member's now: they may be members tomorrow, or strangers with any key. */
+/** Signatures for diallers whose key the chain does not list: nodes that follow, or strangers with any key. */
 export const PROOFS = { perSecond: 5, burst: 20 };
 /** Bytes read from one stranger, and from all together. */
 export const STRANGER = {

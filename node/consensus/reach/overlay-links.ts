@@ -36,6 +36,16 @@ export const accountOf = ({ key, at, address }: Link): string =>
 /** The same, and for all its circuits another one. */
 export const accountByWay = (link: Link): string => `${isRelayed(link) ? RELAYED : ''}${accountOf(link)}`;
 
+/**
+ * What waits on the connections of all that are known: a queue each would add up to more than a gigabyte where most members read
+ * nothing. Nobody has more waiting, on all its connections, than is left for others; so much is sure, for the largest messages. Strangers
+ * have few places, and shorter queues.
+ */
+const MAX_WAITING_BYTES = 128 * 1024 * 1024;
+const SURELY_WAITING_BYTES = 2 * 1024 * 1024;
+/** Votes are not counted where little else waits. */
+const UNCOUNTED_BYTES = 64 * 1024;
+
 export class OverlayLinks extends Map<Peer, Link> {
   ready(): Peer[] {
     return [...this].filter(([, { isReady }]) => isReady).map(([peer]) => peer);
@@ -45,6 +55,19 @@ export class OverlayLinks extends Map<Peer, Link> {
     return [...this]
       .filter(([, { isReady, isInbound, standing }]) => isReady && (!isInbound || standing !== 'stranger'))
       .map(([peer]) => peer);
+  }
+
+  mayWait(to: Link, bytes: number): boolean {
+    if (to.standing === 'stranger' || to.link.waiting + bytes <= UNCOUNTED_BYTES) return true;
+    const account = accountOf(to);
+    let [own, all] = [bytes, 0];
+    for (const other of this.values()) {
+      const { waiting } = other.link;
+      if (waiting === 0 || other.standing === 'stranger') continue;
+      all += waiting;
+      if (accountOf(other) === account) own += waiting;
+    }
+    return own <= Math.max(SURELY_WAITING_BYTES, MAX_WAITING_BYTES - all);
   }
 
   company(): Companion[] {

@@ -168,6 +168,7 @@ export class Overlay implements Transport {
 
   /** The chain's data about this validator and others, for those without a route (rule 24). */
   know(listing: Listing): void {
+    this.#identities.know(listing.validators);
     this.#relaying.know(listing);
   }
 
@@ -297,7 +298,14 @@ export class Overlay implements Transport {
     };
     const link = new OverlayLink(
       socket,
-      { own, limits, role: isInbound ? 'dialled' : 'dialler', identify, expects: expected && validatorId(expected) },
+      {
+        own,
+        limits,
+        role: isInbound ? 'dialled' : 'dialler',
+        identify,
+        expects: expected && validatorId(expected),
+        mayWait: (bytes) => known === undefined || this.#links.mayWait(known, bytes),
+      },
       {
         ready: (claim) => {
           if (known === undefined) return;
@@ -415,7 +423,7 @@ export class Overlay implements Transport {
       // This side has not sent its identity; a new connection will start with it.
       if (verdict === 'true' && known.isWithheld) link.end();
       else if (this.#place(peer, known, claim, verdict)) {
-        this.#release(known);
+        if (known.standing === 'member') this.#release(known);
         this.#relaying.joined(peer);
       }
     }

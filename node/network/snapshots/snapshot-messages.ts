@@ -6,8 +6,8 @@ import type { Place } from '../sync/cut-proof.ts';
 
 /** Snapshots offered by one node: those that it keeps, and a deleted one that is still being fetched. */
 export const MAX_OFFERED = 4;
-/** Bytes of one part in one answer. */
-export const CHUNK_BYTES = 1_024 * 1_024;
+/** Bytes of one part in one answer: two come in time over a line that has 30 KB/s left for a peer. */
+export const CHUNK_BYTES = 256 * 1_024;
 
 export type SnapshotQuestion =
   | { readonly type: 'snapshots' }

@@ -21,8 +21,6 @@ const LEAST_BYTES = 4_096;
 export const HASTE_MILLIS = 1_500;
 /** How long a message waits for delivery. */
 const OPEN_MILLIS = 30_000;
-/** More than a node has peers by default. */
-const MAX_ANNOUNCERS = 64;
 /** Announcers that are asked at one time. */
 const MAX_AT_ONCE = 8;
 /** Bytes of messages that a peer was the first to announce and that are not settled. */
@@ -39,7 +37,7 @@ export type GossipDeskDependencies = {
 type Open = {
   readonly topic: Topic;
   readonly data: Uint8Array;
-  /** Those that are connected. */
+  /** Those that are connected, each once: as many as `--max-peers` at most. */
   readonly announcers: PeerName[];
   /** Of them, where its bytes are counted. */
   holder: PeerName;
@@ -180,7 +178,7 @@ export class GossipDesk {
   announced(peer: PeerName, key: string, data?: Uint8Array): void {
     const open = this.#open.get(key);
     if (open !== undefined) {
-      if (open.announcers.length >= MAX_ANNOUNCERS || open.announcers.includes(peer)) return;
+      if (open.announcers.includes(peer)) return;
       open.announcers.push(peer);
       if (open.asking === 0) this.#next(open);
       return;
