@@ -21,6 +21,8 @@ export type Entry = PendingTransaction & {
   readonly rate: bigint;
   /** Waiting blocks that carry it. */
   readonly carriers: Set<string>;
+  /** Number of the cut from which on it is offered, whatever carries it. */
+  heldUntil?: number;
   /** It uses the space reserved for heartbeats and evidence. */
   readonly kept: boolean;
   /** The validator that its operation is about. */
@@ -47,6 +49,12 @@ export type MempoolDependencies = {
   onRemoved(entry: Entry, reason: RemovalReason): void;
 };
 
+/**
+ * What a waiting block carries is left to it, but a block may wait until its window closes, or behind others at its maker's will. So a
+ * transaction is left to blocks for so many cuts in all, and offered from then on.
+ */
+export const HELD_CUTS = 8;
+
 /** This part of its size is reserved for heartbeats and evidence, in addition to the rest. */
 const KEPT_PART = 8;
 
@@ -72,6 +80,10 @@ export class Mempool implements MempoolView {
   /** Heartbeats and evidence: taken first by templates, never evicted. */
   readonly #kept: RateGroup = { first: new DrawSet<Entry>(), second: new DrawSet<Entry>() };
   #keptBytes = 0;
+  /** Those left to the blocks that carry them. */
+  readonly #held = new Set<Entry>();
+  /** Cuts since the start. */
+  #cuts = 0;
 
   constructor(options: MempoolOptions, dependencies: MempoolDependencies) {
     this.maxBytes = options.maxBytes;
@@ -118,6 +130,11 @@ export class Mempool implements MempoolView {
   /** Whether it is still here. */
   holds(entry: Entry): boolean {
     return this.#entries.get(entry.name) === entry;
+  }
+
+  /** Whether it is left to waiting blocks. */
+  isHeld(entry: Entry): boolean {
+    return this.#held.has(entry);
   }
 
   /** Highest fee rate first. */
@@ -301,6 +318,7 @@ export class Mempool implements MempoolView {
     this.#entries.delete(entry.name);
     for (const { outpoint } of entry.spends) this.#spenders.delete(nameOf(outpointKey(outpoint)));
     this.#withdraw(entry);
+    this.#held.delete(entry);
     this.#own.delete(entry);
     this.#young.delete(entry);
     for (const slot of slotsOf(entry.read.operation)) this.#slots.delete(slot);
@@ -368,6 +386,12 @@ export class Mempool implements MempoolView {
       const entry = this.get(id);
       if (entry !== undefined) this.#remove(entry, reason);
     }
+    this.#cuts++;
+    for (const entry of this.#held) if (this.#cuts >= (entry.heldUntil as number)) this.#letGo(entry);
+  }
+
+  #letGo(entry: Entry): void {
+    if (this.#held.delete(entry)) this.#offer(entry);
   }
 
   /**
@@ -379,6 +403,9 @@ export class Mempool implements MempoolView {
       const entry = this.#entries.get(transaction.name);
       if (entry === undefined || !isSame(entry, transaction)) continue;
       entry.carriers.add(blockName);
+      entry.heldUntil ??= this.#cuts + HELD_CUTS;
+      if (this.#cuts >= entry.heldUntil) continue;
+      this.#held.add(entry);
       this.#withdraw(entry);
     }
   }
@@ -386,7 +413,7 @@ export class Mempool implements MempoolView {
   released(blockName: string, transactions: readonly ReadTransaction[]): void {
     for (const { name } of transactions) {
       const entry = this.#entries.get(name);
-      if (entry?.carriers.delete(blockName) && entry.carriers.size === 0) this.#offer(entry);
+      if (entry?.carriers.delete(blockName) && entry.carriers.size === 0) this.#letGo(entry);
     }
   }
 }

@@ -15,8 +15,8 @@ import { splitHalves } from '../../protocol/ledger/emission.ts';
 import { encodeHeader, registrationWindowEnd } from '../../protocol/ledger/header.ts';
 import { rewardRoot } from '../../protocol/ledger/reward.ts';
 import { encodeExtranonce, MAX_EXTRANONCE } from '../../protocol/ledger/tag.ts';
-import { workOfTarget } from '../../protocol/ledger/target.ts';
-import { type Network, powEpoch } from '../../protocol/network.ts';
+import { meetsTarget, targetToBytes, workOfTarget } from '../../protocol/ledger/target.ts';
+import { type Network, powEpoch, REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
 import type { Head, Template, TemplateRequest } from '../full-node.ts';
 import { nameOf } from '../ledger/registration.ts';
@@ -32,16 +32,29 @@ export const MAX_DRAWS = 64;
 /** Maximum size of a body without its transactions. */
 const BODY_OVERHEAD = 1 + 49 + 1 + MAX_EXTRANONCE + 1 + MAX_PARENTS * ID_BYTES + 4;
 
+/** Of a cut, for the blocks on old anchors that come behind a new one. */
+const MOST_BEHIND = MAX_CUT_SIGNATURES / 2;
+const OLD_CUTS = REGISTRATION_WINDOW / 4;
 /** So many fit in a cut from each of as many blocks as it takes. */
 const LEAST_SIGNATURES = MAX_CUT_SIGNATURES / MAX_CUT_BLOCKS;
 
 /**
  * Signatures of a new block (ledger rule 42): what the waiting blocks leave of the next cut's. Heavier ones would only wait, and a
  * target is made from registered work: while full bodies alone fill the cuts, it could not follow a rise of the hash rate, and
- * what is found beyond four blocks a cut would be lost.
+ * what is found beyond four blocks a cut would be lost. Blocks on old anchors that come behind this one, whatever
+ * its hash, have half of a cut at most: on those of before a rise a stranger finds many with little work.
  */
-const signaturesLeft = ({ signatures }: WorkPool): number =>
-  Math.max(LEAST_SIGNATURES, MAX_CUT_SIGNATURES - signatures);
+function signaturesLeft(pool: WorkPool, { height, target }: Head): number {
+  let { signatures } = pool;
+  if (signatures > MOST_BEHIND) {
+    const most = targetToBytes(target);
+    let behind = 0;
+    for (const { header, hash, signatures: carried } of pool.list())
+      if (header.anchorHeight < height - OLD_CUTS && !meetsTarget(hash, most)) behind += carried;
+    signatures -= Math.max(0, behind - MOST_BEHIND);
+  }
+  return Math.max(LEAST_SIGNATURES, MAX_CUT_SIGNATURES - signatures);
+}
 
 /** Templates whose transactions are remembered. */
 const MAX_MADE = 256;
@@ -98,7 +111,7 @@ export class TemplateMaker {
   make(head: Head, request: TemplateRequest): Template {
     const { network, powEpochLength, pool, now, steady, isRegistered } = this.#dependencies;
     const draw = request.draw ?? 0;
-    const kept = this.#draw(draw, request.maxTransactions, head.height);
+    const kept = this.#draw(draw, request.maxTransactions, head);
     const anchor = request.anchors === 'best' ? this.#drawAnchor(head) : head;
     const { entries, transactions, root, fees } = kept.content;
     const { payout } = request;
@@ -188,7 +201,8 @@ export class TemplateMaker {
     return seed;
   }
 
-  #draw(draw: number, maxTransactions: number, anchorHeight: number): Draw {
+  #draw(draw: number, maxTransactions: number, head: Head): Draw {
+    const anchorHeight = head.height;
     const name = `${draw}/${maxTransactions}`;
     const now = this.#dependencies.steady();
     const kept = this.#draws.get(name);
@@ -200,11 +214,11 @@ export class TemplateMaker {
         current.content = contentOf(current.content.entries.filter((entry) => mempool.holds(entry)));
       return current;
     }
-    const still = (current?.content.entries ?? []).filter((entry) => mempool.holds(entry) && entry.carriers.size === 0);
+    const still = (current?.content.entries ?? []).filter((entry) => mempool.holds(entry) && !mempool.isHeld(entry));
     const rules = {
       maxTransactions,
       maxBytes: MAX_BODY_BYTES - BODY_OVERHEAD,
-      maxSignatures: signaturesLeft(pool),
+      maxSignatures: signaturesLeft(pool, head),
       ownWaits: mempool.oldestOwnMillis() !== undefined,
       reserved: mempool.reserved,
       random,
