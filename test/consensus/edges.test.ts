@@ -5,7 +5,7 @@ import { step } from '../../node/consensus/engine/engine.ts';
 import { listenFirst, listenOn } from '../../node/consensus/engine/listening.ts';
 import { RULES } from '../../node/consensus/engine/rules.ts';
 import { type ConsensusState, createState, stepNumber } from '../../node/consensus/engine/state.ts';
-import { isProof, NIL, PRECOMMIT, PREVOTE } from '../../node/consensus/engine/votes.ts';
+import { isProof, NIL, PRECOMMIT, PREVOTE, type Proof } from '../../node/consensus/engine/votes.ts';
 import { mayLeave } from '../../node/consensus/one-signer/own-messages.ts';
 import { CUT, committee, HEIGHT, vote } from './locked-member.ts';
 
@@ -80,7 +80,7 @@ test('a cut that was built for another round or height is not proposed', () => {
 });
 
 test('a proof of a member that the committee does not have proves nothing', () => {
-  const proof = (...members: number[]) => ({
+  const proof = (...members: number[]): Proof => ({
     kind: PREVOTE,
     height: HEIGHT,
     round: 0,
