@@ -58,7 +58,7 @@ import { claimChain, lockAfterBackup } from './start/directory.ts';
 import { openPoolNode } from './start/node-link.ts';
 import { insistOneInstance } from './start/one-instance.ts';
 import { openShared } from './start/open-shared.ts';
-import { poolAddress } from './start/pool-address.ts';
+import { poolAddress, tellForeignWallet } from './start/pool-address.ts';
 import type { PoolDependencies } from './start/pool-dependencies.ts';
 import { openWalletLink } from './start/wallet-link.ts';
 import { BestShares } from './stats/best-shares.ts';
@@ -114,20 +114,28 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   const client = clientOf(node.apiUrl, 1, 5_000);
   const look = async () => {
     const atMillis = steadyMillis();
-    const rates = await client.chainRates();
+    // At the same time: at the start everything waits for them.
+    const [rates, head, sync] = await Promise.all([client.chainRates(), client.chainHead(), client.nodeSync()]);
     view = {
       atMillis,
       height: rates.finalized_height,
-      newestMillis: (await client.chainHead()).finalized_at_millis,
+      newestMillis: head.finalized_at_millis,
       targetWork: BigInt(rates.block_work),
       hashesPerSecond: BigInt(rates.hashrate),
       rateMillis: rates.span_millis,
-      synced: (await client.nodeSync()).synced,
+      synced: sync.synced,
     };
   };
   await look().catch(() => undefined);
   const wallet = await openWalletLink(values, node.apiUrl, dependencies);
-  const address = await poolAddress(sql, { network: network.name, given: values.poolAddress, wallet }, log);
+  const address = await poolAddress(sql, { network: network.name, given: values.poolAddress, wallet });
+  let isOwnerKnown = false;
+  const askOwner = async () => {
+    if (!isOwnerKnown) isOwnerKnown = await tellForeignWallet(wallet, address, log);
+  };
+  // Nothing waits for it: a wallet that hangs keeps neither miners nor the page away.
+  void askOwner();
+  every(UPKEEP_MILLIS, askOwner, 'whose address it is', dependencies);
   await insistSliceCuts(sql, values.sliceCuts);
   const published = new PublishedTerms(join(values.dataDir, PUBLISHED_TERMS_FILE), {
     log: log.child('books'),
@@ -348,7 +356,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
     wallet: walletClient,
     wall: Date.now,
   });
-  await upkeep().catch(() => undefined);
+  void upkeep().catch(() => undefined);
   every(UPKEEP_MILLIS, upkeep, 'figures of the upkeep', dependencies);
   const token = new OperatorToken(values.operatorTokenFile ?? join(values.dataDir, 'operator.token'), {
     log: log.child('operator'),

@@ -23,6 +23,7 @@ export const BOOKS_ALARMS = [
   'block_service',
   'block_finder',
   'block_unowned',
+  'block_fee',
   'rewards_hidden',
   'rewards_withheld',
   'rewards_crowded',
@@ -67,6 +68,8 @@ const MESSAGES: Readonly<Record<BooksAlarmKind, string>> = {
   block_finder: 'THE POOL GIVES A SOLO BLOCK OF THIS MINER TO SOMEBODY ELSE',
   block_unowned:
     'SUSPICION: THE POOL KEEPS A SOLO BLOCK OF THIS MINER, AS ONE WHOSE FINDER IT DOES NOT KNOW: ask the operator for it',
+  block_fee:
+    'SUSPICION: THE POOL CREDITED A SOLO BLOCK OF THIS MINER LATE, UNDER A HIGHER FEE THAN WHEN IT WAS FOUND: ask the operator for the difference',
   rewards_hidden: 'THE POOL WAS PAID FOR BLOCKS THAT ARE IN NONE OF ITS CREDIT LISTS',
   rewards_withheld: 'SUSPICION: FOR HOURS THE POOL HAS CREDITED NOBODY WITH REWARDS THAT IT WAS PAID',
   rewards_crowded: 'the pool’s address received so many outputs that the rewards of a slice cannot all be looked for',

@@ -33,6 +33,7 @@ export type ListAlarmKind =
   | 'block_service'
   | 'block_finder'
   | 'block_unowned'
+  | 'block_fee'
   | 'rewards_hidden'
   | 'rewards_withheld'
   | 'rewards_crowded'

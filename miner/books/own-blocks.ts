@@ -4,7 +4,7 @@
  */
 import { type BooksSources, readBlocks } from '../../protocol/books/books-evidence.ts';
 import { type BooksService, isWhole } from '../../protocol/books/books-slice.ts';
-import { type PublishedTerms, sliceCutsOf } from '../../protocol/books/books-terms.ts';
+import { type PublishedTerms, sliceCutsOf, termsAt } from '../../protocol/books/books-terms.ts';
 import type { BooksVerdict } from '../../protocol/books/books-verdict.ts';
 import type { PoolProof } from '../../protocol/books/pool-proof.ts';
 import { sliceOfHeight } from '../../protocol/books/pplns.ts';
@@ -14,13 +14,13 @@ import { isListed } from './due-rewards.ts';
 export type FoundBlock = { readonly block: string; readonly service: BooksService; readonly height: number };
 
 type Awaited = FoundBlock & { rounds: number };
-type Place = { readonly service: BooksService; readonly list: number | null };
+type Place = { readonly service: BooksService; readonly slice: number; readonly list: number | null };
 
 export type OwnBlocksDependencies = {
   /** Reads `api/v1/PATH` of the pool. */
   readonly pool: BooksSources['pool'];
   readonly alarm: (
-    kind: 'block_service' | 'block_finder' | 'block_unowned',
+    kind: 'block_service' | 'block_finder' | 'block_unowned' | 'block_fee',
     what: string,
     fields: Readonly<Record<string, unknown>>,
   ) => void;
@@ -82,7 +82,7 @@ export class OwnBlocks {
     // There is no proof of a list that is not made yet. Whether lists are made in time is checked separately
     // (`RewardWatch`).
     if (!(await isListed('solo', place.list, this.#dependencies))) return 'no_list';
-    return (await this.#isCredited(block, place.list, terms.address)) ? 'settled' : 'not_listed';
+    return (await this.#isCredited(block, { ...place, list: place.list }, terms)) ? 'settled' : 'not_listed';
   }
 
   /**
@@ -99,13 +99,23 @@ export class OwnBlocks {
    * Whether the solo list names a finder. Evidence against the pool may come from any document; evidence for it must
    * come from a list that is not false.
    */
-  async #isCredited(block: string, slice: number, poolAddress: string): Promise<boolean> {
+  async #isCredited(
+    block: string,
+    { slice: own, list: slice }: Place & { readonly list: number },
+    { terms, address: poolAddress }: PublishedTerms,
+  ): Promise<boolean> {
     const { alarm } = this.#dependencies;
     const { proof, verdict } = await this.#dependencies.proofOf('solo', slice);
     const listed = Array.isArray(proof?.blocks) ? proof.blocks.find((each) => each?.block_id === block) : undefined;
     if (listed === undefined) return false;
     const { finder } = listed;
-    if (finder === this.#address) return verdict.verdict !== 'false';
+    if (finder === this.#address) {
+      // A list has one fee (rule 7), so only the finder sees that its work was paid under a higher one than it was done under.
+      const fee = termsAt(terms.solo, own)?.fee_ppm;
+      if (fee !== undefined && isWhole(proof.fee_ppm) && proof.fee_ppm > fee)
+        alarm('block_fee', block, { block, found: own, fee, slice, taken: proof.fee_ppm });
+      return verdict.verdict !== 'false';
+    }
     // A pool that does not know the finder of a block credits itself (rule 22): its journal was lost, or it claims so.
     if (finder === poolAddress) alarm('block_unowned', block, { block, slice });
     else alarm('block_finder', block, { block, slice, finder });
@@ -120,7 +130,7 @@ export class OwnBlocks {
       for (const each of ['pplns', 'solo'] as const) {
         const blocks = await readBlocks(each, Math.max(0, slice + beside), this.#dependencies);
         const named = blocks.find(({ block_id: id }) => id === block);
-        if (named !== undefined) return { service: each, list: named.credited_with };
+        if (named !== undefined) return { service: each, slice: slice + beside, list: named.credited_with };
       }
     return undefined;
   }

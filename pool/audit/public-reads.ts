@@ -19,7 +19,7 @@ const MAX_CURSOR = 256;
 const MAX_TRIES = 20;
 /** Attempts per request when the connection is lost: a pool or proxy that restarts is back within seconds. */
 const MAX_LOST = 4;
-/** Pages are far smaller. Each page of a list repeats its head, with all parts of the window. */
+/** Pages are far smaller. Each page of a list repeats its head, with all parts of the window; blocks of a slice have no pages. */
 const ANSWER_BYTES = 512 * 1024;
 const LIST_BYTES = 8 * 1024 * 1024;
 const pause = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis));
@@ -83,7 +83,7 @@ export function publicPool(url: string, limits: ReadLimits = READ_LIMITS): Books
       const { answer, bytes } = given;
       if (answer.status === 200) {
         isFound = true;
-        const most = path.startsWith('proofs/') ? LIST_BYTES : ANSWER_BYTES;
+        const most = /^proofs\/|\/blocks$/.test(path) ? LIST_BYTES : ANSWER_BYTES;
         if (bytes.byteLength > most) throw new Error(`${path}: the answer is larger than ${most} bytes`);
         return documentOf(path, bytes);
       }

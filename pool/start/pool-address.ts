@@ -42,10 +42,21 @@ async function newAddress(wallet: Wallet): Promise<string> {
   }
 }
 
-/** Whether the wallet says that an address is not its own. No answer counts as false. */
-async function isForeign(wallet: Wallet, address: string): Promise<boolean> {
+/** Whether the wallet says that an address is not its own; undefined without an answer. */
+async function isForeign(wallet: Wallet, address: string): Promise<boolean | undefined> {
   const answer = await ask<object>(wallet, 'balance', { address }).catch(() => undefined);
-  return answer?.error?.data?.code === 'address_not_mine';
+  return answer === undefined ? undefined : answer.error?.data?.code === 'address_not_mine';
+}
+
+/** Whether the wallet has answered. Mining continues with a foreign one: the books record all debts. A wallet that was restored may still have to find the address. */
+export async function tellForeignWallet(wallet: Wallet, address: string, log: Pick<Logger, 'error'>): Promise<boolean> {
+  const found = await isForeign(wallet, address);
+  if (found === true)
+    log.error(
+      'THE WALLET DOES NOT OWN THE POOL’S ADDRESS: blocks pay an address that payouts cannot spend from; start with the wallet of this pool',
+      { address, wallet: wallet.url },
+    );
+  return found !== undefined;
 }
 
 export async function poolAddress(
@@ -55,7 +66,6 @@ export async function poolAddress(
     readonly given: string | undefined;
     readonly wallet: Wallet;
   },
-  log: Pick<Logger, 'error'>,
 ): Promise<string> {
   const known = async () =>
     (await sql<{ value: string }[]>`select value from settings where name = ${SETTING}`)[0]?.value;
@@ -75,14 +85,5 @@ export async function poolAddress(
     throw new PoolError('pool_address', `the books of this pool were made for ${address}, not for --pool-address`);
   if (parseAddress(address).network !== options.network)
     throw new PoolError('pool_address', `the books of this pool are of another network than ${options.network}`);
-  // Mining continues: the books record all debts. A wallet that was restored may still have to find the address.
-  else if (await isForeign(options.wallet, address))
-    log.error(
-      'THE WALLET DOES NOT OWN THE POOL’S ADDRESS: blocks pay an address that payouts cannot spend from; start with the wallet of this pool',
-      {
-        address,
-        wallet: options.wallet.url,
-      },
-    );
   return address;
 }

@@ -92,6 +92,13 @@ test('an answer without end, a packed one without end and one that drips are giv
   }
 });
 
+test('as many blocks of a slice as are read fit into an answer: a pool that finds many is not called false', async () => {
+  const row = { block_id: 'ab'.repeat(48), state: 'paid', credited_with: 1_000_000 };
+  const blocks = Array.from({ length: 20_000 }, () => row);
+  const url = await hostile((path) => (path === 'slices/pplns/3/blocks' ? { blocks } : undefined));
+  expect(await publicPool(url, LIMITS)('slices/pplns/3/blocks')).toEqual({ blocks });
+});
+
 test('pages that lead round in a circle, on without end, or nowhere are given up', async () => {
   for (const route of ['payments', 'commitments', 'slices/pplns', 'slices/solo'])
     for (const next of [

@@ -114,6 +114,32 @@ test('a solo block of this miner that the pool gives to somebody else', async ()
   expect(await proofOf(truth.evidence.terms?.address)).toEqual([`block_unowned ${block}`]);
 });
 
+test('a solo block of this miner in a later list that takes a higher fee than the block’s own slice had', async () => {
+  const block = 'ab'.repeat(48);
+  const terms = truth.evidence.terms as NonNullable<typeof truth.evidence.terms>;
+  const [first] = terms.terms.solo;
+  const late = SLICE + 1;
+  const known = [{ ...first, fee_ppm: 10_000 }];
+  const of = async (fee: number, before: readonly object[], taken: unknown = fee) => {
+    const { watch, alarms, answers } = watched(truth);
+    const solo = [...before, { ...first, from_slice: late, fee_ppm: fee }];
+    answers.set('terms', { ...terms, terms: { ...terms.terms, solo } });
+    answers.set(`slices/pplns/${SLICE}/blocks`, { blocks: [] });
+    answers.set(`slices/solo/${SLICE}/blocks`, { blocks: [{ block_id: block, state: 'paid', credited_with: late }] });
+    answers.set(`slices/solo?limit=1&cursor=${late + 1}-0`, { slices: [{ slice: late, credits: {} }] });
+    const listed = { fee_ppm: taken, blocks: [{ block_id: block, finder: ADDRESS }] };
+    answers.set(`proofs/solo/${late}?address=${ADDRESS}`, listed);
+    watch.found({ block, service: 'solo', height: SLICE * SLICE_CUTS + 1 });
+    for (let round = 0; round < 3; round++) await watch.round().catch(() => undefined);
+    return [...new Set(alarms.filter((alarm) => alarm.startsWith('block_')))];
+  };
+  expect(await of(20_000, known)).toEqual([`block_fee ${block}`]);
+  for (const fee of [0, 9_999, 10_000]) expect(await of(fee, known)).toEqual([]);
+  // Of a slice without terms nothing is known, nor of a list that names no fee.
+  expect(await of(20_000, [])).toEqual([]);
+  expect(await of(20_000, known, '20000')).toEqual([]);
+});
+
 test('a solo block whose list is not made yet: no proof is asked for, however long that takes, and then it is looked at', async () => {
   const block = 'ab'.repeat(48);
   const { watch, alarms, notes, answers } = watched(truth, { blocks: { [`slices/solo/${SLICE}/blocks`]: [block] } });

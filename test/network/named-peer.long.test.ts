@@ -50,3 +50,32 @@ test('one of which the operator named the address alone counts as named as soon 
   await until(() => said.length > 1);
   expect(said.slice(1)).toEqual(['left', { direction: 'outbound', named: true }]);
 });
+
+test('a peer that the operator named pays for its own faults only, and not for those of strangers at its address', async () => {
+  const node = new RelayHost();
+  const [named, stranger] = [
+    await RawPeer.open(node.chainId, {}, { listen: ['/ip4/127.0.0.1/tcp/0'] }),
+    await RawPeer.open(node.chainId),
+  ];
+  const hello = encodeHello({ chainId: node.chainId, ruleSet: RULE_SET, release: '0.1.0', height: 0 });
+  await named.host.handle('/svc/hello/1', (stream) =>
+    answerStream(stream, { bytes: MAX_HELLO_BYTES, millis: 60_000 }, async () => hello),
+  );
+  open.push(node, named, stranger);
+  // Loopback counts like every other address.
+  await node.start({ bootstrap: [`${named.host.getMultiaddrs()[0]}`], countsNear: true });
+  await stranger.join(node.address);
+  await until(() => node.host.figures().peers.length === 2);
+  for (let i = 0; i < 9; i++) node.host.fault(stranger.name, 'unanswered', 'no answer');
+  node.host.fault(named.name, 'unanswered', 'no answer');
+  const lost = () => new Map(node.host.figures().peers.map(({ peer, lostScore }) => [peer, lostScore]));
+  expect(lost()).toEqual(
+    new Map([
+      [named.name, 10],
+      [stranger.name, 90],
+    ]),
+  );
+  node.host.fault(stranger.name, 'unanswered', 'no answer');
+  await until(() => lost().size === 1);
+  expect(lost()).toEqual(new Map([[named.name, 10]]));
+});

@@ -423,6 +423,7 @@ test('blocks that nobody’s journal named are adopted, whatever their finder, a
     { reward: 501n, at: 99, slice: 0 },
     { reward: 1000n, at: 99, slice: 0 },
   ]);
+  expect(await sql`select 1 from blocks`).toHaveLength(paid.length);
   const lists = await sql<{ slice: number; reward: bigint }[]>`select slice, reward from credit_lists order by slice`;
   expect([...lists]).toEqual([
     { slice: 0, reward: 1501n },

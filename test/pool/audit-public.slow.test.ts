@@ -95,6 +95,43 @@ test('books that are late when their audit begins are waited for while they come
   expect(standing.not_checked).toContain('cuts 151 to 200: the pool’s books have not taken them in');
 });
 
+test('a pool that names another address beside its lists alone, a slice that is not over, or another total is false', async () => {
+  const whats = (report: Awaited<ReturnType<typeof auditOf>>) => report.findings.map(({ what }) => what);
+  const other = formatAddress(account('beside'), 'development');
+  let last = '';
+  const beside = await auditOf(books.sql, (path, answer) => {
+    const isBeside = path === 'terms' && last.startsWith('proofs/');
+    last = path;
+    return isBeside ? { ...(answer as PublishedTerms), address: other } : answer;
+  });
+  expect(whats(beside)).toContain('the pool’s address');
+  const early = (path: string, answer: unknown) =>
+    path === 'terms' ? { ...(answer as PublishedTerms), height: 100 } : answer;
+  const behind = {
+    ...ledger,
+    addressChanges: async (asked: Parameters<LedgerReads['addressChanges']>[0]) => ({
+      ...(await ledger.addressChanges(asked)),
+      indexed_height: 100,
+    }),
+  };
+  const pool = publishedPool(books.sql, early);
+  expect((await auditPublic({ pool, node: behind as never })).findings).toContainEqual(
+    expect.objectContaining({ what: 'slice 25 of pplns', books: 'closed', computed: 'not before cut 104' }),
+  );
+  expect((await auditPublic({ pool, node: null })).not_checked).toContain(
+    'slice 25 of pplns: closed before the cut that the pool names was reached',
+  );
+  const total = await auditOf(books.sql, (path, answer) => {
+    if (!path.startsWith('slices/pplns?')) return answer;
+    const { slices, ...rest } = answer as { slices: SliceRecord[] };
+    const changed = slices.map((each) =>
+      each.slice === 3 ? { ...each, total_work: String(BigInt(each.total_work) + 1n) } : each,
+    );
+    return { ...rest, slices: changed };
+  });
+  expect(whats(total)).toContain('slice 3 of pplns: total');
+});
+
 test('the examples of the document have the fields of real answers, and no others', async () => {
   const pool = publishedPool(books.sql);
   const { leaves } = (await pool('slices/pplns/2/leaves')) as { leaves: { address: string }[] };

@@ -1,6 +1,6 @@
 /** The audit against the wallet's record: a request, a recipient, a transaction or a fate that one side lacks is a finding. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { audit } from '../../pool/audit/audit.ts';
+import { audit, auditMoment } from '../../pool/audit/audit.ts';
 import type { Sql } from '../../pool/database/connect.ts';
 import type { WalletPayment } from '../../pool/payout/payout-wallet.ts';
 import { openAuditBed } from './audit-bed.ts';
@@ -31,7 +31,12 @@ beforeAll(async () => {
 });
 afterAll(() => books.close());
 
-async function findingsOf(sql: Sql, change: (record: WalletPayment[]) => WalletPayment[] = (same) => same) {
+type Change = (record: WalletPayment[]) => WalletPayment[];
+const findingsOf = (sql: Sql, change?: Change) => findingsBy(audit, sql, change);
+/** Within a transaction that is open already. */
+const findingsIn = (sql: Sql, change?: Change) => findingsBy(auditMoment, sql, change);
+
+async function findingsBy(run: typeof audit | typeof auditMoment, sql: Sql, change: Change = (same) => same) {
   const payments = change(record);
   const reads = {
     status: async () => ({ kind: 'ok', value: { requestTable: 'table' } }) as never,
@@ -40,7 +45,7 @@ async function findingsOf(sql: Sql, change: (record: WalletPayment[]) => WalletP
       value: payments.filter(({ requestId }) => requestId.startsWith(prefix)),
     }),
   };
-  const { findings } = await audit(sql, { network: 'development', wallet: { reads, series: SERIES } });
+  const { findings } = await run(sql, { network: 'development', wallet: { reads, series: SERIES } });
   // The fee of the merge is in no balance sheet of this bed.
   return findings.map(({ what }) => what).filter((what) => /wallet|payout|merge/.test(what));
 }
@@ -98,4 +103,20 @@ test('a payment that the wallet makes after the moment that is audited is no fin
   const { findings } = await audit(books.sql, { network: 'development', wallet: { reads, series: SERIES } });
   expect(findings.map(({ what }) => what).filter((what) => /wallet|payout|merge/.test(what))).toEqual([]);
   expect(asked).toBe(4);
+});
+
+test('a payout that the wallet has made and whose answer the books lack is no finding, unless it pays others', async () => {
+  await books.sql
+    .begin(async (tx) => {
+      await tx`alter table payouts disable trigger user`;
+      await tx`update payouts set state = 'submitting', transaction_id = null, fee = null, final_height = null
+        where number = 1`;
+      const found = async (change?: (r: WalletPayment[]) => WalletPayment[]) =>
+        (await findingsIn(tx as unknown as Sql, change)).filter((what) => / at the wallet/.test(what));
+      expect(await found()).toEqual([]);
+      const others = (r: WalletPayment[]) => [{ ...r[0]!, recipients: [] }, ...r.slice(1)];
+      expect(await found(others)).toEqual([expect.stringMatching(/number 1\): recipients at the wallet/)]);
+      throw new Error('undo');
+    })
+    .catch((error: Error) => expect(error.message).toBe('undo'));
 });

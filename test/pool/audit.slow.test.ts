@@ -6,6 +6,7 @@ import type { TransactionSql } from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ownerBytes } from '../../bridge/session/extranonce.ts';
 import { audit, auditMoment } from '../../pool/audit/audit.ts';
+import { booksOf } from '../../pool/audit/books-of.ts';
 import { COVERAGE, UNCOVERED_COLUMNS } from '../../pool/audit/coverage.ts';
 import type { LedgerReads } from '../../pool/audit/ledger.ts';
 import type { Sql } from '../../pool/database/connect.ts';
@@ -55,6 +56,10 @@ const EDITS: readonly (readonly [edit: string, names: RegExp])[] = [
   [
     `insert into credit_totals select max(id), sum(credited), '', '' from credit_lists`,
     /totals through credit list \d+: accounts/,
+  ],
+  [
+    `insert into credit_totals select max(id), sum(credited), '', '\\x01' from credit_lists`,
+    /^totals through credit list \d+$/,
   ],
   [`update accounts set balance = balance + 1 where id = ${anAccount}`, /account \d+: balance/],
   [`update accounts set balance = balance + 1, paid = paid - 1 where paid > 0`, /account \d+: paid/],
@@ -336,6 +341,12 @@ test('a block of a cut after the newest of the books is paid where the ledger sa
       found: false,
     },
     {
+      name: 'the node has just reached the cut, and it paid nothing',
+      edit: `update blocks set settled_height = 199, anchor_height = 103`,
+      height: undefined,
+      found: true,
+    },
+    {
       name: 'a cut that is to come, of which the ledger knows nothing',
       edit: `update blocks set settled_height = 260`,
       height: undefined,
@@ -401,4 +412,44 @@ test('a section that the database cannot answer is one finding, and the sections
       throw new Error('undo');
     })
     .catch((error: Error) => expect(error.message).toMatch(/undo|hidden|column "work"/));
+});
+
+test('what a stranger pays to a miner is no payment of the pool, and what the pool pays to one is', async () => {
+  const [row] = await books.sql<{ address: string }[]>`select address from accounts order by id limit 1`;
+  const miner = row?.address as string;
+  const id = 'a1'.repeat(48);
+  const paid = { kind: 'received', source: 'regular', transaction_id: id, finalized_height: 120, amount: '5' };
+  const paidBy = async (payer: string) => {
+    const made = { transaction_id: id, outcome: 'finalized', fee: '1', payload_hex: '', inputs: [{ address: payer }] };
+    const node = {
+      ...ledger,
+      addressChanges: async (asked: Parameters<LedgerReads['addressChanges']>[0]) => {
+        const page = await ledger.addressChanges(asked);
+        const more = asked.addresses.includes(miner) ? [{ ...paid, address: miner }] : [];
+        return { ...page, changes: [...page.changes, ...more] };
+      },
+      cutTransactions: async (asked: Parameters<LedgerReads['cutTransactions']>[0]) => {
+        const page = await ledger.cutTransactions(asked);
+        const more = asked.height === 120 ? [{ ...made, outputs: [{ address: miner, amount: '5' }] }] : [];
+        return { ...page, transactions: [...page.transactions, ...more] };
+      },
+    } as LedgerReads;
+    const { findings } = await audit(books.sql, { network: 'development', ledger: { node, poolAddress: POOL } });
+    return findings.map(({ what }) => what);
+  };
+  expect(await paidBy(miner)).toEqual([]);
+  expect(await paidBy(POOL)).toEqual([`transaction ${id} of cut 120`]);
+});
+
+test('a database that no pool has begun is named as such', async () => {
+  expect(await booksOf(books.sql)).toEqual({ network: 'development', poolAddress: POOL });
+  await books.sql
+    .begin(async (tx) => {
+      for (const edit of [`delete from settings where name = 'pool_address'`, 'drop table settings']) {
+        await tx.unsafe(edit);
+        await expect(booksOf(tx as unknown as Sql)).rejects.toMatchObject({ code: 'not_a_pool' });
+      }
+      throw new Error('undo');
+    })
+    .catch((error: Error) => expect(error.message).toBe('undo'));
 });

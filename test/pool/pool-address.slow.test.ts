@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { type EmbeddedWallet, startEmbeddedWallet } from '../../pool/start/embedded-wallet.ts';
-import { poolAddress } from '../../pool/start/pool-address.ts';
+import { poolAddress, tellForeignWallet } from '../../pool/start/pool-address.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { quietLog } from '../quiet-log.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -30,26 +30,30 @@ async function openWallet(): Promise<EmbeddedWallet> {
 test('an address that the wallet never gave is refused before a block pays it', async () => {
   const { sql } = await server.fresh();
   const wallet = await openWallet();
-  await expect(poolAddress(sql, { network, given: stranger, wallet }, log)).rejects.toMatchObject({
+  await expect(poolAddress(sql, { network, given: stranger, wallet })).rejects.toMatchObject({
     code: 'pool_address',
     message: expect.stringContaining('svc-wallet new-address'),
   });
   // Nothing is on record: the next start decides anew.
-  const own = await poolAddress(sql, { network, given: undefined, wallet }, log);
-  expect(await poolAddress(sql, { network, given: own, wallet }, log)).toBe(own);
+  const own = await poolAddress(sql, { network, given: undefined, wallet });
+  expect(await poolAddress(sql, { network, given: own, wallet })).toBe(own);
   expect(errors).toEqual([]);
   const again = await server.fresh();
-  expect(await poolAddress(again.sql, { network, given: own, wallet }, log)).toBe(own);
+  expect(await poolAddress(again.sql, { network, given: own, wallet })).toBe(own);
 });
 
 test('a pool that is started with another wallet goes on, and says so; one without an answer says nothing', async () => {
   const { sql } = await server.fresh();
   const wallet = await openWallet();
-  const own = await poolAddress(sql, { network, given: undefined, wallet }, log);
+  const own = await poolAddress(sql, { network, given: undefined, wallet });
   const other = await openWallet();
-  expect(await poolAddress(sql, { network, given: undefined, wallet: other }, log)).toBe(own);
+  expect(await poolAddress(sql, { network, given: undefined, wallet: other })).toBe(own);
+  expect(await tellForeignWallet(wallet, own, log)).toBe(true);
+  expect(errors).toEqual([]);
+  expect(await tellForeignWallet(other, own, log)).toBe(true);
   expect(errors.splice(0)).toEqual([expect.stringMatching(/THE WALLET DOES NOT OWN/)]);
   await other.close();
-  expect(await poolAddress(sql, { network, given: undefined, wallet: other }, log)).toBe(own);
+  expect(await poolAddress(sql, { network, given: undefined, wallet: other })).toBe(own);
+  expect(await tellForeignWallet(other, own, log)).toBe(false);
   expect(errors).toEqual([]);
 });

@@ -10,6 +10,7 @@ import { poolOptions } from '../../pool/options.ts';
 import { createPool, type Pool } from '../../pool/pool.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { parseCommandLine } from '../../runtime/command-line/command-line.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import { ApiBed, identity } from '../api/api-bed.ts';
 import { addressOf } from '../bridge/stratum-client.ts';
 import { quietLog } from '../quiet-log.ts';
@@ -65,7 +66,10 @@ export async function openPoolNode(blockWork = BLOCK_WORK) {
   return { bed, api: base, mining: `http://127.0.0.1:${listener.address.port}` };
 }
 
-export async function openPoolBed(words: readonly string[] = []): Promise<PoolBed> {
+export async function openPoolBed(
+  words: readonly string[] = [],
+  { wallet = 'http://127.0.0.1:9', log = quietLog }: { readonly wallet?: string; readonly log?: Logger } = {},
+): Promise<PoolBed> {
   const node = await openPoolNode();
   const databases = await startDatabases();
   onTestFinished(() => databases.stop());
@@ -81,14 +85,7 @@ export async function openPoolBed(words: readonly string[] = []): Promise<PoolBe
         ...['--node', node.mining, '--node-api', node.api],
         ...['--pplns-listen', ANY, '--pplns-listen-ws', ANY, '--solo-listen', ANY, '--solo-listen-ws', 'off'],
         ...['--web-bind', ANY, '--threads', '0', '--min-work', '1'],
-        ...[
-          '--wallet',
-          'http://127.0.0.1:9',
-          '--wallet-token-file',
-          `${dataDir}.token`,
-          '--pool-address',
-          addressOf(99),
-        ],
+        ...['--wallet', wallet, '--wallet-token-file', `${dataDir}.token`, '--pool-address', addressOf(99)],
         ...words,
       ],
       () => '',
@@ -101,7 +98,7 @@ export async function openPoolBed(words: readonly string[] = []): Promise<PoolBe
     };
     onTestFinished(stop);
     const pool = await createPool(parsed.values, {
-      log: quietLog,
+      log,
       version: 'test',
       started: (_name, end) => void stops.push(end),
       fault: (reason) => expect.fail(reason),

@@ -58,6 +58,14 @@ test('each outage is named, and a pool that serves miners is limited, not away',
   expect(states({ instances: [instance, { ...instance, atMillis: old }] })).toEqual(['limited', 'mining limited']);
 });
 
+test('one is counted as one, the time has no fractions, and books without a delay say so', () => {
+  const page = statusPage(statusOf({ ...well, instances: [{ ...instance, connections: { pplns: 1 } }] }), 'a pool');
+  expect(page).toContain('<td>1 connection</td>');
+  expect(page).toContain('<td>1 cut behind the node</td>');
+  expect(page).toContain('<caption>1970-01-01 00:16:40 UTC</caption>');
+  expect(statusPage(statusOf({ ...well, booksHeight: 501 }), 'a pool')).toContain('<td>level with the node</td>');
+});
+
 test('the page shows text of the operator as text, and no name of a machine', () => {
   const payouts = { minimum: '1', interval_seconds: 60, paused: true, pause_note: '<script>x</script>' };
   const page = statusPage(statusOf({ ...well, payouts }), 'a <b> pool');

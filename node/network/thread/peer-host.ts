@@ -72,7 +72,7 @@ export class PeerHost implements HostSide {
   readonly #node: Remote<NodeSide>;
   readonly #load: LoadQuic;
   readonly #ready = new Map<PeerName, Ready>();
-  /** By address, or by name on this machine. */
+  /** By address, or by name on this machine; of named peers by both. */
   readonly #scores = new BoundedMap<string, Score>(MAX_SCORES);
   /** Where each said hello last: faults are also found when it has left. */
   readonly #addresses = new BoundedMap<PeerName, string>(MAX_SCORES);
@@ -321,7 +321,7 @@ export class PeerHost implements HostSide {
 
   /** The peer, or the address that it shares with others. */
   #holderOf({ remotePeer, remoteAddr }: Connection): string {
-    return this.#limits.holderOf(`${remotePeer}`, `${remoteAddr}`);
+    return this.#accountOf(`${remotePeer}`, `${remoteAddr}`);
   }
 
   #connectionOf(peer: PeerName): Connection | undefined {
@@ -382,20 +382,25 @@ export class PeerHost implements HostSide {
 
   // Scores.
 
-  /** Its address loses the score: names cost nothing. `address`: where it was asked, or where it said hello last. */
+  /** What pays for faults, and has a part of what is shared: an address, since names cost nothing; but nobody else has the name of a peer that the operator named. */
+  #accountOf(peer: PeerName, address: string): string {
+    return this.#dialler.isNamed(peer) ? this.#limits.placeOf(peer, address) : this.#limits.holderOf(peer, address);
+  }
+
+  /** `address`: where it was asked, or where it said hello last. */
   fault(peer: PeerName, fault: Fault, reason: string, address = this.#addressOf(peer)): void {
     // Faults of messages sent before the bar may be found later.
     const place = this.#limits.placeOf(peer, address);
     if (this.#limits.isBarred(place)) return;
-    const holder = this.#limits.holderOf(peer, address);
-    const score = afterFault(this.#scores.get(holder) ?? NO_FAULT, fault, steadyMillis());
-    this.#scores.set(holder, score);
+    const account = this.#accountOf(peer, address);
+    const score = afterFault(this.#scores.get(account) ?? NO_FAULT, fault, steadyMillis());
+    this.#scores.set(account, score);
     this.#say('debug', 'a peer broke a rule', { peer, fault, reason, lost: score.lost });
     if (!isBeyondBearing(score)) return;
     this.#limits.bar(peer, address);
     this.#say('info', 'a peer is barred', { peer, address, fault, reason });
     // Its score is used up: after the bar it starts again.
-    this.#scores.delete(holder);
+    this.#scores.delete(account);
     for (const connection of this.#host.getConnections())
       if (this.#limits.placeOf(`${connection.remotePeer}`, `${connection.remoteAddr}`) === place)
         connection.abort(new Error(`barred: ${reason}`));
@@ -425,7 +430,7 @@ export class PeerHost implements HostSide {
         direction,
         release,
         height,
-        lostScore: Math.round(lostAt(this.#scores.get(this.#limits.holderOf(peer, address)) ?? NO_FAULT, now)),
+        lostScore: Math.round(lostAt(this.#scores.get(this.#accountOf(peer, address)) ?? NO_FAULT, now)),
         sinceMillis: now - since,
       })),
     };

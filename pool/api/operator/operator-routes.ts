@@ -103,7 +103,7 @@ export function operatorRoutes(dependencies: OperatorDependencies): Route[] {
         if (banned === undefined)
           throw new ApiRefusal(
             'bad_request',
-            'what is banned must be an IPv4 or IPv6 address, a network of at least /8 or /16, or a mining address',
+            'what is banned must be an IPv4 or IPv6 address, a network (at least /8, of IPv6 /16) or a mining address',
           );
         const ban = { key: banned, untilMillis: now() + minutes * 60_000 };
         await note(request, 'ban', { key: ban.key, minutes });

@@ -56,7 +56,7 @@ function booksPart({ booksHeight, chain, instances }: StatusFacts, database: Par
   if (!instances.some(({ accountant }) => accountant))
     return { name: 'books', state: 'limited', note: words.no_accountant };
   const behind = booksHeight === undefined || chain === undefined ? 0 : Math.max(0, chain.height - booksHeight);
-  const note = filled(words.behind, { count: behind });
+  const note = behind === 0 ? words.level : filled(behind === 1 ? words.one_behind : words.behind, { count: behind });
   return { name: 'books', state: behind > LATE_CUTS ? 'limited' : 'working', note };
 }
 
@@ -109,8 +109,14 @@ export function statusPage(document: StatusDocument, title: string, language: La
   const column = (name: string) => `<th scope="col">${name}</th>`;
   const rows = [
     ...parts.map((part) => row(words[part.name], part.state, part.note)),
-    ...front_ends.map((one) => row(one.name, one.state, filled(words.connections, { count: one.connections }))),
+    ...front_ends.map((one) =>
+      row(
+        one.name,
+        one.state,
+        filled(one.connections === 1 ? words.connection : words.connections, { count: one.connections }),
+      ),
+    ),
   ];
   const heading = `${markupText(title)}: ${words[state]}`;
-  return `<!doctype html><html lang="${language}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark"><link rel="icon" href="./icon.svg"><link rel="stylesheet" href="./status.css"><title>${heading}</title></head><body><main><h1>${heading}</h1><table><caption>${new Date(now_millis).toISOString()}</caption><thead><tr>${column(words.part)}${column(words.state)}${column(words.note)}</tr></thead><tbody>${rows.join('')}</tbody></table><p><a href="./">${words.pool_page}</a></p></main></body></html>`;
+  return `<!doctype html><html lang="${language}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark"><link rel="icon" href="./icon.svg"><link rel="stylesheet" href="./status.css"><title>${heading}</title></head><body><main><h1>${heading}</h1><table><caption>${new Date(now_millis).toISOString().slice(0, 19).replace('T', ' ')} UTC</caption><thead><tr>${column(words.part)}${column(words.state)}${column(words.note)}</tr></thead><tbody>${rows.join('')}</tbody></table><p><a href="./">${words.pool_page}</a></p></main></body></html>`;
 }

@@ -1,0 +1,138 @@
+/** What a checker of a pool's books reads, part by part: at its bounds, with something left out, or of another form. */
+import { expect, test } from 'vitest';
+import { newPayments } from '../../protocol/books/account-payments.ts';
+import { SOLO_MARK, serviceOfExtranonce, UNIQUE_BYTES } from '../../protocol/books/block-service.ts';
+import { gatherEvidence } from '../../protocol/books/books-evidence.ts';
+import { judgeList, judgeProof } from '../../protocol/books/books-verdict.ts';
+import { PoolOmission } from '../../protocol/books/pool-silence.ts';
+import { encodeExtranonce, MAX_EXTRANONCE } from '../../protocol/ledger/tag.ts';
+import { copy, honest, lyingBooks, renamed, SLICE, VICTIM } from './books-liar.ts';
+import { sourcesOf } from './books-sources.ts';
+
+const truth = { proof: honest.proof(SLICE, VICTIM), evidence: honest.evidence(SLICE) };
+const first = honest.records[0]!.slice;
+
+test('a pool whose first slice is number 0 has its lists proven, and its window may reach that slice', () => {
+  const books = lyingBooks((decisions) => Object.assign(decisions, { firstSlice: 0 }));
+  for (const { slice } of books.records)
+    expect([slice, judgeList(books.list(slice), books.evidence(slice))]).toMatchObject([slice, { verdict: 'proven' }]);
+});
+
+test('a list or a window of slices from before the pool’s first is false, not only unproven', () => {
+  const proof = renamed({ ...honest.proof(first, VICTIM), slice: first - 1 });
+  // Where the terms are not known, the records tell it.
+  const unknown = { terms: null };
+  expect(judgeProof(proof, { ...honest.evidence(first), ...unknown })).toEqual({
+    verdict: 'false',
+    reason: 'slice_record',
+  });
+  const window = honest
+    .proof(first + 1, VICTIM)
+    .window.map((part, i, all) => (i === all.length - 1 ? { ...part, slice: first - 1 } : part));
+  const reaching = renamed({ ...honest.proof(first + 1, VICTIM), window });
+  expect(judgeProof(reaching, { ...honest.evidence(first + 1), ...unknown })).toEqual({
+    verdict: 'false',
+    reason: 'slice_record',
+  });
+});
+
+/** The evidence of an honest pool that answers some paths otherwise. */
+const gatheredWith = (change: (path: string, answer: never) => unknown, hasAllRecords = false) => {
+  const { pool, ...rest } = sourcesOf(truth as never);
+  return gatherEvidence(truth.proof, {
+    ...rest,
+    hasAllRecords,
+    pool: async (path) => change(path, copy(await pool(path)) as never),
+  });
+};
+type Slices = { slices: { slice: number }[] };
+const isPage = (path: string): boolean => path.startsWith('slices/pplns?');
+
+test('records that end early or begin late are an omission of the pool, unless the checker has read all of them', async () => {
+  expect((await gatheredWith((_, answer) => answer)).records).toHaveLength(honest.records.length);
+  for (const part of [
+    (slices: Slices['slices']) => slices.slice(1),
+    (slices: Slices['slices']) => slices.slice(0, 3),
+    () => [],
+  ]) {
+    const cut = (path: string, answer: Slices) => (isPage(path) ? { slices: part(answer.slices) } : answer);
+    await expect(gatheredWith(cut)).rejects.toThrow(PoolOmission);
+    expect((await gatheredWith(cut, true)).records?.length).toBeLessThan(honest.records.length);
+  }
+});
+
+test('terms and records of another form are refused, and none is longer than any pool makes it', async () => {
+  const terms = truth.evidence.terms as object;
+  for (const wrong of [
+    null,
+    {},
+    { ...terms, address: 5 },
+    { ...terms, terms: { pplns: [] } },
+    { ...terms, terms: null },
+  ])
+    await expect(gatheredWith((path, answer) => (path === 'terms' ? wrong : answer))).rejects.toThrow('no such form');
+  for (const wrong of [null, 5, 'x', { root: 'a'.repeat(4_096) }])
+    await expect(
+      gatheredWith((path, answer: Slices) => (isPage(path) ? { slices: [wrong, ...answer.slices] } : answer)),
+    ).rejects.toThrow('no such form');
+});
+
+test('an extranonce shows its service only in the form that pools make', () => {
+  const shown = (bytes: number, mark: number) => {
+    const unique = new Uint8Array(bytes);
+    unique[8] = mark;
+    return serviceOfExtranonce(encodeExtranonce('', unique));
+  };
+  expect([shown(UNIQUE_BYTES, 1), shown(UNIQUE_BYTES, SOLO_MARK | 1)]).toEqual(['pplns', 'solo']);
+  for (const bytes of [UNIQUE_BYTES - 1, UNIQUE_BYTES + 1]) expect(shown(bytes, SOLO_MARK)).toBeUndefined();
+  for (const bytes of [0, MAX_EXTRANONCE + 1]) expect(serviceOfExtranonce(new Uint8Array(bytes))).toBeUndefined();
+});
+
+const paid = (n: number) => ({
+  payout_id: `p${n}`,
+  state: 'finalized',
+  address: 'miner',
+  amount: '5',
+  transaction_id: `t${n}`,
+  final_height: 100,
+});
+const asked = { address: 'miner', payer: 'pool', known: new Map(), fromHeight: 0 };
+
+test('a payment is denied by a node that has read its cut without it, and not by one that has not read the cut', async () => {
+  const pool = async () => ({ payments: [paid(1)] });
+  const read = (indexed: number, outputs: number) =>
+    newPayments(asked, {
+      pool,
+      node: {
+        addressChanges: async ({ addresses }: { addresses: string[] }) => ({
+          indexed_height: indexed,
+          changes: Array.from({ length: outputs }, () => ({
+            kind: addresses[0] === 'pool' ? 'spent' : 'received',
+            transaction_id: 't1',
+            amount: '5',
+            finalized_height: 100,
+          })),
+        }),
+      } as never,
+    });
+  expect(await read(100, 1)).toEqual({ found: new Map([['t1', { atoms: 5n, height: 100 }]]), denied: 0 });
+  expect(await read(100, 0)).toEqual({ found: new Map(), denied: 1 });
+  expect(await read(99, 0)).toEqual({ found: new Map(), denied: 0 });
+});
+
+test('payments are read to the end of twenty pages, and a pool that lists more is not followed', async () => {
+  const listed = (pages: number) => {
+    let count = 0;
+    const pool = async () => ({ payments: [paid(count)], ...(++count < pages ? { next_cursor: `${count}` } : {}) });
+    return newPayments(asked, { pool, node: null }).then(
+      ({ found }) => [count, found.size],
+      (error: Error) => [count, error.message],
+    );
+  };
+  expect([await listed(1), await listed(20), await listed(21), await listed(1e9)]).toEqual([
+    [1, 1],
+    [20, 20],
+    [20, 'the pool lists too many payments'],
+    [20, 'the pool lists too many payments'],
+  ]);
+});
