@@ -10,7 +10,7 @@ import { command, commandTable, failureText, serve, type Terminal } from '../run
 import { audit } from './audit/audit.ts';
 import { auditPublic } from './audit/public.ts';
 import { newerAnswers, publicPool } from './audit/public-reads.ts';
-import { OWED_EXIT, publicReportText, reportJson, reportText } from './audit/report.ts';
+import { OWED_EXIT, publicReportText, reportJson, reportText, toldProgress } from './audit/report.ts';
 import { backupCommand, restoreCommand } from './backup/backup-commands.ts';
 import { type OpenBooks, openBooks } from './database/open-books.ts';
 import { verifyEvidence } from './evidence/verify-evidence.ts';
@@ -165,6 +165,7 @@ const auditCommand = command(
       const series = payoutSeries(parseAddress(poolAddress).payload);
       const report = await audit(sql, {
         network,
+        onProgress: toldProgress({ log, now: steadyMillis }),
         ...(values.nodeApi === undefined ? {} : { ledger: { node: nodeOf(values.nodeApi), poolAddress } }),
         ...(values.wallet === undefined || values.walletTokenFile === undefined
           ? {}

@@ -235,7 +235,8 @@ export class Desk implements ConversationDesk {
       conversation.flush();
       closed++;
     }
-    if (covers !== undefined) this.log('info', 'connections closed by a ban of the operator', { key, closed });
+    if (covers !== undefined && closed > 0)
+      this.log('info', 'connections closed by a ban of the operator', { key, closed });
   }
 
   /** All places are taken, and a client comes: ends a connection that nobody works on. Returns false where none was found. */

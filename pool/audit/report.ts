@@ -1,13 +1,33 @@
 /** The text of an audit's report: each difference on a line, then the remedies, then the parts that were checked. */
 
 import type { NotChecked } from '../../protocol/books/books-verdict.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import { visible } from '../../runtime/log/visible.ts';
 import type { AuditReport } from './audit.ts';
 import { COVERAGE, UNCOVERED_COLUMNS } from './coverage.ts';
 import { type PublicReport, WITHOUT_A_NODE } from './public.ts';
+import type { Progress } from './slices.ts';
 
 /** No difference, but the operator has rewards to pass on. */
 export const OWED_EXIT = 5;
+
+const TOLD_MILLIS = 5_000;
+
+/** Tells how far a long audit is, every few seconds; a short one says nothing. */
+export function toldProgress({
+  log,
+  now,
+}: {
+  readonly log: Pick<Logger, 'info'>;
+  readonly now: () => number;
+}): Progress {
+  let told = now();
+  return (what, done) => {
+    if (now() - told < TOLD_MILLIS) return;
+    told = now();
+    log.info('the audit goes on', { what, done });
+  };
+}
 
 const many = (count: number, one: string): string => `${count} ${one}${count === 1 ? '' : 's'}`;
 

@@ -2,13 +2,18 @@
  * A seat costs little where few validators have much stake: liars with less than a third of it may have 63 of 64 seats. What all members together cost an
  * honest one is bounded, and each of them has a fair part, so one that takes little finds what it needs.
  */
-import { expect, test } from 'vitest';
+import crypto from 'node:crypto';
+import { syncBuiltinESMExports } from 'node:module';
+import { expect, onTestFinished, test } from 'vitest';
 import { BlockExchange, decodeBlockMessage } from '../../node/consensus/driver/block-exchange.ts';
 import type { CutDesk } from '../../node/consensus/driver/cut-desk.ts';
 import { SharedReading } from '../../node/consensus/link/allowance.ts';
 import { MAX_FRAME_BYTES } from '../../node/consensus/link/frames.ts';
 import type { OverlayLink } from '../../node/consensus/link/overlay-link.ts';
 import { type Link, OverlayLinks } from '../../node/consensus/reach/overlay-links.ts';
+import { encodeCircuitMessage } from '../../node/consensus/relays/circuit-messages.ts';
+import { signRecord } from '../../node/consensus/relays/relay-record.ts';
+import { Relaying } from '../../node/consensus/relays/relaying.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { MAX_BODY_BYTES } from '../../protocol/ledger/body.ts';
 import { blockId, HEADER_BYTES } from '../../protocol/ledger/header.ts';
@@ -181,4 +186,52 @@ test('what waits for most members, which read nothing, is bounded together; for 
   const sum = connections.reduce((all, { link }) => all + link.waiting, 0) / MEBIBYTE;
   expect(sum).toBeGreaterThan(128);
   expect(sum).toBeLessThan(300);
+});
+
+test('false relay records that most members send without end cost a bounded number of checks; another one’s is looked at', () => {
+  const { verify } = crypto;
+  let checks = 0;
+  // They are false: what counts is how many there are.
+  crypto.verify = () => {
+    checks++;
+    return false;
+  };
+  syncBuiltinESMExports();
+  onTestFinished(() => {
+    crypto.verify = verify;
+    syncBuiltinESMExports();
+  });
+  const clock = { now: 0 };
+  const [own, chainId] = [new Uint8Array(48), new Uint8Array(48)];
+  const relaying = new Relaying({
+    chainId,
+    log: silentLog,
+    steady: () => clock.now,
+    now: () => 0,
+    links: () => [],
+    link: (peer) => ({ peer, key: new TextEncoder().encode(String(peer)), isMember: true }),
+    send: () => undefined,
+    connected: () => undefined,
+  });
+  onTestFinished(() => relaying.close());
+  const validator = new Uint8Array(48).fill(1);
+  relaying.know({
+    own: { id: own, routes: [] },
+    validators: [{ id: validator, publicKey: validator, routes: [], overlayKey: new Uint8Array(32) }],
+  });
+  const record = { chainId, validator, sequence: 1n, expiry: 1n, relays: [own] };
+  const { bytes } = signRecord(record, () => new Uint8Array(64));
+  const message = encodeCircuitMessage({ type: 'record', bytes });
+  const flood = () => {
+    for (const liar of LIARS) for (let i = 0; i < 256; i++) relaying.take(liar, message);
+  };
+  flood();
+  const before = checks;
+  expect(before).toBeGreaterThan(0);
+  clock.now = 1_000;
+  flood();
+  expect(checks - before).toBeLessThan(600);
+  const heard = checks;
+  relaying.take('honest', message);
+  expect(checks - heard).toBe(1);
 });

@@ -1,7 +1,7 @@
 /** The text of a public audit: what was not checked, why, and what helps. */
 import { expect, test } from 'vitest';
 import { type PublicReport, WITHOUT_A_NODE } from '../../pool/audit/public.ts';
-import { publicReportText } from '../../pool/audit/report.ts';
+import { publicReportText, toldProgress } from '../../pool/audit/report.ts';
 import { NOT_CHECKED } from '../../protocol/books/books-verdict.ts';
 
 const report: PublicReport = {
@@ -45,4 +45,19 @@ test('what only a node can tell is said once where none is named, with the optio
 
 test('one of a thing is not told in the plural', () => {
   expect(publicReportText(report)).toContain('1 slice, 1 commitment, 2 payments');
+});
+
+test('a long audit says every few seconds how far it is, and a short one nothing', () => {
+  let nowMillis = 0;
+  const told: unknown[] = [];
+  const log = { info: (_message: string, fields?: object) => void told.push(fields) };
+  const progress = toldProgress({ log, now: () => nowMillis });
+  for (let done = 1; done <= 12; done++) {
+    nowMillis += 1_000;
+    progress('slices', done);
+  }
+  expect(told).toEqual([
+    { what: 'slices', done: 5 },
+    { what: 'slices', done: 10 },
+  ]);
 });

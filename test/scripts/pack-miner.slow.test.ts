@@ -13,9 +13,10 @@ import { temporaryDirectory } from '../temporary.ts';
 import { until } from '../until.ts';
 
 const run = promisify(execFile);
-const PACK = join(ROOT, 'scripts', 'pack-miner.ts');
-/** Packed with little effort, which is a third of the work. */
-const pack = (...words: string[]) => run(process.execPath, [PACK, ...words], { env: { ...process.env, GZIP: '-1' } });
+const READY = join(ROOT, 'scripts', 'ready.mjs');
+/** As `npm run pack:miner` does, with little effort, which is a third of the work. */
+const pack = (...words: string[]) =>
+  run(process.execPath, [READY, 'pack:miner', ...words], { env: { ...process.env, GZIP: '-1' } });
 
 test('a packed miner runs where there is neither Node nor a PATH, and by the scripts of HiveOS and mmpOS', async () => {
   const folder = temporaryDirectory();

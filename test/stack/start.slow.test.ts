@@ -45,7 +45,7 @@ class Start {
 test('starts, ends with Ctrl-C without a process left, goes on at the second start, forgets with --reset, and ends while it is starting', async () => {
   const data = temporaryDirectory();
   const ports = await stackPorts();
-  const words = ['--data-dir', data, '--no-miner', ...options(ports)];
+  const words = ['--data-dir', data, '--throttle', '5', ...options(ports)];
   const height = async () => (await readJson<PoolDocument>(`${url(ports.web)}/api/v1/pool`)).network_figures.height;
   const address = async () => (await readJson<PoolDocument>(`${url(ports.web)}/api/v1/pool`)).pool_address;
 
@@ -54,6 +54,8 @@ test('starts, ends with Ctrl-C without a process left, goes on at the second sta
   for (const name of ['node', 'wallet', 'pool', 'bridge']) expect(first.said).toMatch(new RegExp(`${name} +\\S`));
   await expect.poll(height).toBeGreaterThan(2);
   const [reached, paidTo] = [await height(), await address()];
+  const miner = /the miner is paid at (\S+), wallet (\S+)/.exec(first.said);
+  expect(miner?.[2]).toBe(files(data).minerWallet);
   const wallet = readFileSync(files(data).poolWallet, 'utf8');
   const second = new Start(words);
   expect(await second.ended).not.toBe(0);
@@ -63,6 +65,7 @@ test('starts, ends with Ctrl-C without a process left, goes on at the second sta
   const again = new Start(words);
   await again.says('the page is at');
   expect(again.said).not.toContain('made a wallet');
+  expect(again.said).toContain(miner?.[0]);
   await expect.poll(() => height().catch(() => 0)).toBeGreaterThanOrEqual(reached);
   expect(await address()).toBe(paidTo);
   expect(await again.end('SIGTERM')).toBe(0);

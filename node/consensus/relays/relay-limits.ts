@@ -12,9 +12,10 @@ export const RECORD = {
   /** Records accepted and forwarded, per validator. */
   ofOne: { perSecond: 0.1, burst: 6 },
   /**
-   * Signatures checked per neighbour: a new neighbour sends all its records. Each check takes a tenth of a millisecond.
+   * Signatures checked for all that proved a key, and surely for each: a new neighbour sends all its records. Each check takes a
+   * tenth of a millisecond, and liars may have most of the keys.
    */
-  checks: { perSecond: 20, burst: 256 },
+  checks: { all: { perSecond: 200, burst: 2_048 }, sure: { perSecond: 2, burst: 64 } },
 } as const;
 
 export const SLOT = {

@@ -6,7 +6,7 @@
  */
 import { randomInt } from 'node:crypto';
 import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
-import { Buckets } from '../../../runtime/clients/buckets.ts';
+import { SureShare } from '../../../runtime/clients/sure-share.ts';
 import type { ListenAddress } from '../../../runtime/command-line/command-line.ts';
 import type { Logger } from '../../../runtime/log/log.ts';
 import { nameOf } from '../../ledger/registration.ts';
@@ -58,7 +58,7 @@ export class Relaying {
   readonly #slots = new OwnSlots();
   readonly #dials = new RelayDials();
   /** By key, also while it is away: a new connection is no new allowance. */
-  readonly #checks = new Buckets(RECORD.checks, MAX_KNOWN);
+  readonly #checks: SureShare;
   /** Relays that were asked for a circuit, by the validator at its other end. */
   readonly #asked = new Map<string, Peer>();
   readonly #joins = new Set<{ readonly peer: Peer; readonly end: () => void }>();
@@ -73,6 +73,7 @@ export class Relaying {
     this.#with = dependencies;
     this.#book = new RelayBook(dependencies);
     this.#relay = new Relay(dependencies);
+    this.#checks = new SureShare(RECORD.checks, MAX_KNOWN, dependencies.steady());
   }
 
   /** Replaces the data about validators. */
