@@ -159,9 +159,10 @@ export class BlockDoor {
     if (!isNamed && pool.roomFor(hash, block.bodyBytes.length) === undefined) return refused(queueFull());
     pool.hold(block);
     const record = recordOf(block, now(), origin);
-    // In the pool only once it is in the store: a cut must find the record of every block it registers.
+    // In the pool only once it is in the store: a cut must find the record of every block it registers. One that had to leave the
+    // pool is there still; written again, it could take the place of what a cut is just writing about it.
     try {
-      await store.addWaiting(record, block.bodyBytes, hash);
+      if (!pool.isOutside(block.id)) await store.addWaiting(record, block.bodyBytes, hash);
     } catch (error) {
       onFault(error as Error);
       return refused(nodeError('node_stopped', 'the node is stopping'));
@@ -209,7 +210,11 @@ export class BlockDoor {
           reason: checked.error.message,
         });
         bad.push(id);
-      } else this.#enter(checked.block);
+      } else {
+        this.#enter(checked.block);
+        // Whether a second block with its body was seen is not known any more.
+        pool.contest(checked.block.bodyId);
+      }
     }
     if (bad.length > 0) await store.removeWaiting(bad);
     return { waiting: pool.count, setAside: bad.length };

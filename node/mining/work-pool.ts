@@ -138,6 +138,11 @@ export class WorkPool {
     this.#outside.set(nameOf(id), { id, bodyId, anchorHeight: header.anchorHeight });
   }
 
+  /** Whether it is on record, but not in the pool. */
+  isOutside(id: Bytes): boolean {
+    return this.#outside.has(nameOf(id));
+  }
+
   /** A cut has decided about it. */
   forget(id: Bytes): WaitingBlock | undefined {
     const block = this.#take(id);

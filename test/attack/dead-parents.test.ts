@@ -155,6 +155,8 @@ test('of two blocks with one body that are both seen, neither is a parent, nor w
   expect(faults).toEqual([]);
   expect(await refused(second.header)).toMatchObject({ status: 'refused', error: { code: 'body_used' } });
   expect(templateOf(miner).parents).toEqual([]);
+  await bed.reopen();
+  expect(templateOf(miner).parents).toEqual([]);
   const mined = await bed.mine(miner);
   // A cut decides: honest work does not depend on how.
   expect((await bed.seal()).registered.map(({ id }) => toHex(id))).toContain(toHex(mined));

@@ -4,14 +4,18 @@
  */
 import { join } from 'node:path';
 import { ClassicLevel } from 'classic-level';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { certifyWith } from '../../node/chain/certificate.ts';
+import { certifiable } from '../../node/chain/open-chain.ts';
 import type { BlockRecord } from '../../node/full-node.ts';
 import { developmentKey } from '../../node/genesis/development.ts';
 import { applySound } from '../../node/ledger/sound-blocks.ts';
+import type { Committee } from '../../node/ledger/staking/committee.ts';
+import type { ConsensusNode } from '../../node/node.ts';
 import { KEYS } from '../../node/store/keys.ts';
 import { LedgerStore } from '../../node/store/ledger-store.ts';
 import { type Bytes, compareBytes, toHex } from '../../protocol/bytes.ts';
+import type { ProposedCut } from '../../protocol/consensus/proposal.ts';
 import { blockId, NONCE_OFFSET } from '../../protocol/ledger/header.ts';
 import { Bed, developmentKeys, quickHash } from '../node/bed.ts';
 
@@ -122,6 +126,42 @@ test('a block pushed out while a cut registers it leaves its body taken', async 
   }
   release.resolve();
   expect((await sealing).registered.map(({ header }) => toHex(header))).toEqual([toHex(high.header)]);
+  await goesOn();
+});
+
+test('a block pushed out comes again while a cut that registers it is written: what the cut says of it stays', async () => {
+  await bed.close();
+  bed = await Bed.open({ options: { workPoolBlocks: 1 } });
+  await bed.seal();
+  const [low, high] = [bed.make(mallory), bed.make(mallory)].sort((a, b) =>
+    compareBytes(quickHash(a.header), quickHash(b.header)),
+  ) as [Made, Made];
+  await bed.node.submitBlock(high.header, high.body);
+  const { ledger, chain } = bed.node as ConsensusNode;
+  const committee = ledger.committee(ledger.head().height + 1) as Committee;
+  const cut = ledger.make({ timestampMillis: bed.now + 2_500, signers: 1n });
+  const certificate = await certifyWith(developmentKeys(1))(certifiable(cut.state, committee, cut.effects.cutId));
+  await bed.node.submitBlock(low.header, low.body);
+  // Writes that are not synced are slow from here on: those of waiting blocks.
+  const { batch } = ClassicLevel.prototype;
+  const slow = Promise.withResolvers<void>();
+  const changed = async (of: ClassicLevel, ...words: unknown[]): Promise<void> => {
+    if (!(words[1] as { sync?: boolean } | undefined)?.sync) await slow.promise;
+    await (batch as (...given: unknown[]) => Promise<void>).apply(of, words);
+  };
+  ClassicLevel.prototype.batch = function (this: ClassicLevel, ...words: unknown[]) {
+    return changed(this, ...words);
+  } as typeof batch;
+  onTestFinished(() => {
+    ClassicLevel.prototype.batch = batch;
+  });
+  // Another proposed cut names it too.
+  const admitted = ledger.admit(high.header, high.body, { header: cut.effects.header } as ProposedCut);
+  await new Promise(setImmediate);
+  await ledger.commit(cut, certificate);
+  slow.resolve();
+  await admitted;
+  expect(chain.block(blockId(high.header))).toMatchObject({ registeredHeight: cut.state.height });
   await goesOn();
 });
 
