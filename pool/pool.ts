@@ -33,6 +33,7 @@ import { openPoolApi } from './api/pool-api.ts';
 import { Downloads } from './api/public/downloads.ts';
 import type { ChainView } from './api/public/pool-view.ts';
 import { startWeb } from './api/web.ts';
+import { auditInThread } from './audit/run-audit.ts';
 import { BALANCE_DEFAULTS, Balances } from './balances.ts';
 import { serviceNumber } from './books/intake.ts';
 import { insistSliceCuts } from './books/slices.ts';
@@ -330,6 +331,11 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       published,
       node: client,
       isAccountant: () => runner.term !== undefined,
+      audit: auditInThread({
+        databaseUrl,
+        node: { url: node.apiUrl, identity: node.isEmbedded ? [] : values.nodeIdentity },
+        wallet: { url: wallet.url, tokenFile: wallet.tokenFile },
+      }),
     },
   );
   started('api', () => api.close());

@@ -1,4 +1,4 @@
-/** The operator's page, behind the token: the pool and its books over time, its fastest miners, balance sheet, payout queue and pause, settings, connections, bans, instances, log of what was done. */
+/** The operator's page, behind the token: the pool and its books over time, its fastest miners, balance sheet, audit, payout queue and pause, settings, connections, bans, instances, log of what was done. */
 import { useEffect, useState } from 'preact/hooks';
 import type { PoolDocument } from '../../pool/api/documents.ts';
 import type {
@@ -18,6 +18,7 @@ import { TopMiners } from '../view/miner-lists.tsx';
 import { Table, When } from '../view/parts.tsx';
 import { sum } from '../view/pool-figures.tsx';
 import { word } from '../words/language.ts';
+import { Audit } from './audit.tsx';
 import { BooksOverTime } from './books-over-time.tsx';
 import { Connections } from './connections.tsx';
 import { EVERY_MILLIS } from './operated.ts';
@@ -167,6 +168,7 @@ function Desk({ token, onLeave }: { token: string; onLeave(): void }) {
           <OverTime token={token} />
           <TopMiners />
           <Sheet status={all.status} />
+          <Audit token={token} turn={turn} act={act} />
           <Queue payouts={all.queue} status={all.status} act={act} />
           <Settings settings={all.settings} act={act} />
           <Connections token={token} turn={turn} act={act} />

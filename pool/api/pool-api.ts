@@ -7,6 +7,7 @@ import type { StratumServer } from '../../bridge/stratum-server.ts';
 import type { Language } from '../../protocol/languages.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import type { Logger } from '../../runtime/log/log.ts';
+import type { RunAudit } from '../audit/run-audit.ts';
 import type { Sql } from '../database/connect.ts';
 import { Edits } from '../edits/edits.ts';
 import type { PublishedTerms } from '../edits/published-terms.ts';
@@ -36,6 +37,7 @@ import { PayoutThreshold } from './miner/payout-threshold.ts';
 import { receiptRoutes } from './miner/receipt-routes.ts';
 import { ReceiptView } from './miner/receipt-view.ts';
 import { signedRoutes } from './miner/signed-routes.ts';
+import { BookAudit } from './operator/book-audit.ts';
 import { operatorRoutes } from './operator/operator-routes.ts';
 import { ChartView } from './public/chart-view.ts';
 import { EventFollower } from './public/event-follower.ts';
@@ -78,6 +80,8 @@ export type PoolApiDependencies = {
   readonly isAccountant: () => boolean;
   /** The stratum server's; without one the operator has no list of them. */
   readonly connections: StratumServer['connections'];
+  /** Audits the books beside the pool, when an operator asks for it. */
+  readonly audit: RunAudit;
 };
 
 export interface PoolApi {
@@ -140,6 +144,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
       language,
     );
   };
+  const audit = new BookAudit({ run: dependencies.audit, now, warn: (...words) => log.warn(...words) });
   const routes = [
     route({
       method: 'GET',
@@ -183,6 +188,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
       isAccountant: dependencies.isAccountant,
       network,
       connections: dependencies.connections,
+      audit,
     }),
   ].map((each) => keepingAnswers(each, cache));
   /** Events only say what changed; pages get the current document. */
@@ -257,6 +263,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
     async close() {
       clearInterval(timer);
       live.close();
+      await audit.close();
       await refreshing;
       await follower.close();
     },

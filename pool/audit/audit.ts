@@ -15,7 +15,7 @@ import { auditLists } from './lists.ts';
 import { auditOwnerships } from './ownerships.ts';
 import { auditSettings, whenSettled } from './settings.ts';
 import { auditIdentities, auditRawShares } from './shares.ts';
-import { auditSlices, type Progress } from './slices.ts';
+import { type AuditPart, auditSlices, type Progress } from './slices.ts';
 import { inSnapshot } from './snapshot.ts';
 import { auditWallet, requestsBefore, type WalletReads } from './wallet.ts';
 
@@ -69,14 +69,18 @@ export async function auditMoment(
 ): Promise<AuditReport> {
   const findings = new Findings(sql);
   const { network, ledger, wallet, onProgress = () => undefined } = options;
-  const slices = await findings.section('slices', () => auditSlices(sql, network, findings, onProgress), 0);
-  await findings.section('raw shares', () => auditRawShares(sql, findings, onProgress), undefined);
-  await findings.section('headers and nonces', () => auditIdentities(sql, findings), undefined);
+  const part = <T>(what: AuditPart, work: () => Promise<T>, otherwise: T): Promise<T> => {
+    onProgress(what, 0);
+    return findings.section(what.replaceAll('_', ' '), work, otherwise);
+  };
+  const slices = await part('slices', () => auditSlices(sql, network, findings, onProgress), 0);
+  await part('raw_shares', () => auditRawShares(sql, findings, onProgress), undefined);
+  await part('headers_and_nonces', () => auditIdentities(sql, findings), undefined);
   const none = { lists: 0, credited: new Map<number, bigint>() };
-  const { lists, credited } = await findings.section('credit lists', () => auditLists(sql, findings, onProgress), none);
-  const accounts = await findings.section('accounts', () => auditAccounts(sql, network, credited, findings), 0);
-  await findings.section('owners', () => auditOwnerships(sql, findings), undefined);
-  await findings.section('commitments', () => auditCommitments(sql, findings), undefined);
+  const { lists, credited } = await part('credit_lists', () => auditLists(sql, findings, onProgress), none);
+  const accounts = await part('accounts', () => auditAccounts(sql, network, credited, findings), 0);
+  await part('owners', () => auditOwnerships(sql, findings), undefined);
+  await part('commitments', () => auditCommitments(sql, findings), undefined);
   const wholly = async (part: () => Promise<void>): Promise<boolean> => {
     const before = findings.failed;
     await part();
@@ -85,8 +89,9 @@ export async function auditMoment(
   const isLedgerRead =
     ledger !== undefined &&
     (await wholly(() => auditLedger(sql, ledger.node, { poolAddress: ledger.poolAddress }, findings, onProgress)));
+  if (wallet !== undefined) onProgress('wallet', 0);
   const isWalletRead = wallet !== undefined && (await wholly(() => auditWallet(sql, wallet, requests, findings)));
-  await findings.section('settings', () => auditHeight(sql, options, findings), undefined);
+  await part('settings', () => auditHeight(sql, options, findings), undefined);
   await findings.section(
     'the balance sheet',
     async () => findings.compare('the balance sheet', (await balanceSheet(sql)).gap, 0n),

@@ -66,6 +66,7 @@ async function auditBlocks(
     if (change.kind === 'received' && change.source === 'work_reward')
       rewards.set(change.transaction_id, { amount: change.amount, height: change.finalized_height });
   let count = 0;
+  const [all] = await sql<{ count: number }[]>`select count(*)::int as count from blocks`;
   const query = sql<BlockRow[]>`select b.block_id, b.service, b.account_id, w.name as worker,
       b.anchor_height, b.slice, s.slice_cuts, b.state, b.reward, b.reward_transaction, b.reward_output, b.settled_height,
       b.credit_list, a.address
@@ -78,6 +79,7 @@ async function auditBlocks(
       const transaction = rewardTransaction(id);
       const paid = rewards.get(transaction);
       rewards.delete(transaction);
+      onProgress('blocks', ++count, all?.count);
       // The ledger is read later than the books: it may have paid since.
       if (row.state !== 'paid' && paid !== undefined && paid.height > through) continue;
       const settled = Number(row.settled_height ?? 0);
@@ -107,7 +109,6 @@ async function auditBlocks(
       // Long after the cut that would have paid it, a block without a reward is expired and no longer held (rule 15).
       if (row.state === 'held' && paid === undefined && Number(row.anchor_height) + 2 * REGISTRATION_WINDOW <= through)
         findings.add(`${name}: state`, 'held', 'the ledger paid nothing for it', REMEDIES.block);
-      onProgress('blocks', ++count);
     }
   for (const [transaction, { amount, height }] of rewards)
     if (height <= through)
@@ -180,7 +181,7 @@ async function auditPayments(
   for (const row of rows) {
     const name = `payout ${row.id}`;
     const id = row.transaction_id?.toString('hex');
-    onProgress('payouts', ++count);
+    onProgress('payouts', ++count, rows.length);
     // One that is void was given back: on the ledger it is a payment that the books do not hold.
     if (id !== undefined && row.state !== 'void') known.add(id);
     if (row.state !== 'finalized') continue;
@@ -261,12 +262,15 @@ export async function auditLedger(
   findings: Findings,
   onProgress: Progress,
 ): Promise<void> {
+  onProgress('targets', 0);
   await findings.section('targets against the ledger', () => auditTargets(sql, node, findings), undefined);
+  onProgress('blocks', 0);
   await findings.section(
     'blocks against the ledger',
     () => auditBlocks(sql, node, options, findings, onProgress),
     undefined,
   );
+  onProgress('payouts', 0);
   await findings.section(
     'payments against the ledger',
     () => auditPayments(sql, node, options, findings, onProgress),

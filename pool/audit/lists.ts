@@ -99,7 +99,7 @@ export async function auditLists(sql: Sql, findings: Findings, onProgress: Progr
       false,
     );
     if (!isRead) closed = new ClosedWork();
-    onProgress('credit lists', i + 1);
+    onProgress('credit_lists', i + 1, rows.length);
   }
   await auditDue(sql, findings);
   await auditWorkers(sql, findings);

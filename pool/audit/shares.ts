@@ -39,6 +39,7 @@ export async function auditRawShares(sql: Sql, findings: Findings, onProgress: P
       .map((row) => sliceName(row.service, row.number)),
   );
   let checked = 0;
+  const all = expected.size;
   const check = async ({ service, slice, work }: SliceSum) => {
     const name = sliceName(service, slice);
     if (slice <= (pruned.get(service) ?? -1)) return;
@@ -47,7 +48,7 @@ export async function auditRawShares(sql: Sql, findings: Findings, onProgress: P
     findings.compare(`${name}: accounts with raw shares`, booked.size, work.size, REMEDIES.shares);
     for (const [account, sum] of booked)
       findings.compare(`${name}: raw shares of account ${account}`, sum, work.get(account), REMEDIES.shares);
-    onProgress('raw shares', ++checked);
+    onProgress('raw_shares', ++checked, Math.max(all, checked));
   };
   const query = sql<{ service: number; slice: number; account_id: number; work: string }[]>`select service, slice,
     account_id, sum(work)::text as work from shares group by 1, 2, 3 order by 1, 2`;

@@ -12,7 +12,25 @@ import { SERVICES } from '../journal/journal-record.ts';
 import type { Findings } from './findings.ts';
 import { batches } from './snapshot.ts';
 
-export type Progress = (what: string, done: number) => void;
+/** What is audited one after the other, as progress names it. */
+export const AUDIT_PARTS = [
+  'slices',
+  'raw_shares',
+  'headers_and_nonces',
+  'credit_lists',
+  'accounts',
+  'owners',
+  'commitments',
+  'targets',
+  'blocks',
+  'payouts',
+  'wallet',
+  'settings',
+] as const;
+export type AuditPart = (typeof AUDIT_PARTS)[number];
+
+/** `of`: how many there are, where that is known. */
+export type Progress = (what: AuditPart, done: number, of?: number) => void;
 
 type SliceRow = {
   service: number;
@@ -123,6 +141,7 @@ export async function auditSlices(
   onProgress: Progress,
 ): Promise<number> {
   let count = 0;
+  const [all] = await sql<{ count: number }[]>`select count(*)::int as count from slices`;
   for (const service of SERVICES.keys()) {
     const walk = new SliceWalk(network, findings);
     const query = sql<SliceRow[]>`select service, number, window_work::text, opened_height, closed_height, total::text,
@@ -131,7 +150,7 @@ export async function auditSlices(
     for await (const rows of batches(sql, query, BATCH))
       for (const row of rows) {
         await findings.section(sliceName(service, row.number), () => walk.take(sql, row), undefined);
-        onProgress('slices', ++count);
+        onProgress('slices', ++count, all?.count);
       }
     walk.end(service);
   }

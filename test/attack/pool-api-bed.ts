@@ -6,6 +6,7 @@ import { NO_RATE_LIMIT, type RateLimits } from '../../node/api/rate-limit.ts';
 import { OperatorToken } from '../../pool/api/operator/operator-token.ts';
 import { openPoolApi, type PoolApi } from '../../pool/api/pool-api.ts';
 import { startWeb } from '../../pool/api/web.ts';
+import { auditInThread } from '../../pool/audit/run-audit.ts';
 import { ClosedWork } from '../../pool/books/closed-work.ts';
 import { makeCredits } from '../../pool/books/credits.ts';
 import { recordPaid } from '../../pool/books/rewards.ts';
@@ -99,6 +100,7 @@ export async function openPoolApiBed(options: PoolApiBedOptions = {}): Promise<P
       connections: async () => ({ all: 0, found: 0, rows: [] }),
       wallet: absentWallet('no wallet here'),
       isAccountant: () => true,
+      audit: auditInThread({ databaseUrl: books.url }),
       log,
       now: Date.now,
     },

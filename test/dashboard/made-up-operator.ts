@@ -1,5 +1,6 @@
 /** The operator’s documents of a made-up pool (made-up-pool.ts). */
 import type {
+  AuditDocument,
   BansDocument,
   ConnectionsDocument,
   InstancesDocument,
@@ -91,9 +92,42 @@ const history = (): OperatorHistoryDocument => ({
   })).filter((_, i) => i < 25 || i >= 35),
 });
 
+const NO_AUDIT: AuditDocument = {
+  api_version: 1,
+  state: 'idle',
+  started_millis: null,
+  ended_millis: null,
+  progress: null,
+  reason: null,
+  result: null,
+};
+/** Of an audit that was started: half done at the first look, and done at the next. */
+const AUDITS: readonly AuditDocument[] = [
+  { ...NO_AUDIT, state: 'running', started_millis: Date.now(), progress: { part: 'slices', done: 1_200, of: 2_400 } },
+  {
+    ...NO_AUDIT,
+    state: 'done',
+    started_millis: Date.now(),
+    ended_millis: Date.now() + 90_000,
+    result: {
+      slices: 2_400,
+      lists: 300,
+      accounts: 1_234,
+      ledger: true,
+      wallet: false,
+      differences: 31,
+      unread: 0,
+      findings: [{ what: `slice 7 of pplns: ${'0'.repeat(96)}`, books: MARKUP, computed: '12', remedy: 'Restore it.' }],
+      not_checked: { count: 1, first: ['payout 5: final in cut 900, and the books have read up to cut 880'] },
+      owed: { count: 0, first: [] },
+    },
+  },
+];
+
 /** `bans`: the keys that are banned; the page lifts the first. All else that it asks to change is refused. */
 export function operatorAnswers(bans: string[]): Answers {
   const refusal = { api_version: 1, error: { code: 'invalid', message: 'that is refused' } };
+  let audits: readonly AuditDocument[] = [NO_AUDIT];
   const read: Record<string, (search: string | null) => object> = {
     status: () => STATUS,
     history,
@@ -106,6 +140,11 @@ export function operatorAnswers(bans: string[]): Answers {
       found: search === null ? 300 : 1,
       connections: search === null ? CONNECTIONS : CONNECTIONS.slice(0, 1),
     }),
+    audit: () => {
+      const [now = NO_AUDIT, ...later] = audits;
+      if (later.length > 0) audits = later;
+      return now;
+    },
     queue: () => ({ api_version: 1, payouts: [] }) satisfies QueueDocument,
     settings: () => SETTINGS,
     config: () => ({ api_version: 1, config: {} }),
@@ -115,6 +154,10 @@ export function operatorAnswers(bans: string[]): Answers {
     const [part, name = ''] = path.split('/');
     if (part !== 'operator') return undefined;
     if (method === 'GET') return read[name]?.(query.get('search'));
+    if (name === 'audit') {
+      audits = AUDITS;
+      return NO_AUDIT;
+    }
     if (name === 'pay-now') return { api_version: 1, asked: true };
     if (method !== 'DELETE' || name !== 'bans') return refusal;
     bans.shift();

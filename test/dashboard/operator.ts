@@ -85,6 +85,9 @@ test('the operator sees the pool over time, its fastest miners with their part o
   await expect.poll(() => card('Top miners').innerText()).toMatch(/ %/);
   await card('Payouts').getByRole('button', { name: 'Pay now' }).click();
   await card('Payouts').getByText('are paid within seconds').waitFor();
+  const audit = card('Audit');
+  await audit.getByRole('button', { name: 'Audit the books' }).click();
+  await audit.getByRole('progressbar', { name: 'Slices: 1,200 of 2,400' }).waitFor();
   const instances = card('Instances').locator('tbody tr');
   await expect.poll(() => instances.allInnerTexts()).toHaveLength(2);
   expect(await atOnce(instances.allInnerTexts())).toEqual([
@@ -93,6 +96,12 @@ test('the operator sees the pool over time, its fastest miners with their part o
     ),
     expect.stringMatching(/pool-2\s.*\s+not ready\s+stand-by/),
   ]);
+  await audit.getByText('Differences: 31.').waitFor();
+  expect(await atOnce(audit.innerText())).toMatch(
+    /Checked in .*: 2,400 slices, 300 credit lists, 1,234 accounts\.[^]*wallet\.\s+Not checked.*: 1\s+payout 5: [^]*Restore it\./,
+  );
+  await audit.getByText(MARKUP).waitFor();
+  await expect.poll(() => audit.getByRole('progressbar').count()).toBe(0);
   await expect.poll(() => seriousFaults(page)).toEqual([]);
   await page.setViewportSize({ width: 360, height: 740 });
   await expect.poll(() => widerThanScreen(page)).toBe(0);

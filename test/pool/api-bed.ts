@@ -7,6 +7,7 @@ import { privateKeyOfSeed, rawPublicKey } from '../../node/ml-dsa.ts';
 import { OperatorToken } from '../../pool/api/operator/operator-token.ts';
 import { openPoolApi, type PoolApi, type PoolApiOptions } from '../../pool/api/pool-api.ts';
 import { startWeb, type WebListener } from '../../pool/api/web.ts';
+import { auditInThread } from '../../pool/audit/run-audit.ts';
 import { ClosedWork } from '../../pool/books/closed-work.ts';
 import { makeCredits } from '../../pool/books/credits.ts';
 import { recordPaid } from '../../pool/books/rewards.ts';
@@ -59,6 +60,7 @@ export type PoolApiBed = {
 };
 
 async function fill(books: BooksBed): Promise<void> {
+  await books.sql`insert into settings values ('pool_address', ${formatAddress(account('pool'), 'development')})`;
   await books.height(0);
   const miners = Array.from({ length: 120 }, (_, i) => share(account(`m ${i}`), `rig.${i}`, BigInt(10 + i)));
   await books.take([share(keyed, NASTY, 500n), ...miners]);
@@ -121,6 +123,7 @@ export async function openPoolApiBed(
       wallet,
       connections: async () => ({ all: 0, found: 0, rows: [] }),
       isAccountant: () => true,
+      audit: auditInThread({ databaseUrl: books.url }),
       log: quietLog,
       now: Date.now,
     },

@@ -20,6 +20,7 @@ import type {
   WorkersDocument,
 } from '../../pool/api/documents.ts';
 import type {
+  AuditDocument,
   BansDocument,
   OperatorHistoryDocument,
   OperatorLogDocument,
@@ -360,6 +361,28 @@ test('the operator, and only with the token, sees and changes things', async () 
   // Which token did it, never the token itself.
   const mark = createHash('sha256').update(token).digest('hex').slice(0, 8);
   expect(entries.map(({ details }) => (details as { token: string }).token)).toEqual(entries.map(() => mark));
+});
+
+test('an audit that the operator starts ends without a difference, and the log says who began it and how it ended', async () => {
+  const headers = { authorization: `Bearer ${token}` };
+  expect((await get('/api/v1/operator/audit', { method: 'POST' })).status).toBe(401);
+  expect(await json('/operator/audit', { headers })).toMatchObject({ state: 'idle', result: null });
+  expect(await json('/operator/audit', { headers, method: 'POST' })).toMatchObject({ state: 'running' });
+  const log = await until(async () => {
+    const { entries } = await json<OperatorLogDocument>('/operator/log?limit=2', { headers });
+    return entries[0]?.action === 'audit_end' && entries;
+  });
+  const audit = await json<AuditDocument>('/operator/audit', { headers });
+  expect(audit).toMatchObject({
+    state: 'done',
+    reason: null,
+    result: { lists: 1, differences: 0, findings: [], ledger: false, wallet: false },
+  });
+  const mark = createHash('sha256').update(token).digest('hex').slice(0, 8);
+  expect(log).toMatchObject([
+    { action: 'audit_end', actor: '127.0.0.1', details: { differences: 0, token: mark } },
+    { action: 'audit', actor: '127.0.0.1', details: { token: mark } },
+  ]);
 });
 
 test('an account that keeps blocks back is named to the operator, and each miner sees its own luck', async () => {

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { auditInThread } from '../../pool/audit/run-audit.ts';
 import { connectDatabase } from '../../pool/database/connect.ts';
 import { migrate } from '../../pool/database/migrate.ts';
 import { formatCoins } from '../../protocol/amount.ts';
@@ -125,6 +126,24 @@ test('--wallet compares with the wallet that is named, and --json tells it', asy
   expect(less.code).toBe(1);
   expect(less.report.findings.map(({ what }) => what)).toEqual([expect.stringMatching(/payout .* \(number 1\)$/)]);
   expect(bare).toMatchObject({ code: 1, err: expect.stringContaining('[options_disagree]') });
+});
+
+test('the audit that an operator starts in a running pool says what the command says, tells how far it is, and ends when it is told to', async () => {
+  const told: string[] = [];
+  const run = auditInThread({ databaseUrl: books.url });
+  const report = await run((part, done, of) => told.push(`${part} ${done} ${of}`), new AbortController().signal);
+  const { out } = await runPoolCommand('audit', '--database', books.url, '--json');
+  expect(report).toEqual(JSON.parse(out));
+  expect(report).toMatchObject({ slices: 102, differences: 0, findings: [], ledger: false, wallet: false });
+  expect(told).toEqual(
+    expect.arrayContaining(['slices 0 undefined', 'credit_lists 0 undefined', 'settings 0 undefined']),
+  );
+  const stop = new AbortController();
+  const stopped = run(() => stop.abort(), stop.signal);
+  await expect(stopped).rejects.toThrow('ended with');
+  await expect(
+    auditInThread({ databaseUrl: `${books.url}_gone` })(() => undefined, new AbortController().signal),
+  ).rejects.toThrow();
 });
 
 test('the embedded database is audited while its pool runs, and a node that does not answer is not called missing', async () => {

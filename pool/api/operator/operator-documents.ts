@@ -22,6 +22,7 @@ import {
   millis,
   version,
 } from '../../../protocol/api/values.ts';
+import { AUDIT_PARTS } from '../../audit/slices.ts';
 import { EDITABLE } from '../../edits/editable.ts';
 import { payoutState, service } from '../documents.ts';
 
@@ -183,6 +184,50 @@ export const heldRewards = object(
 );
 export type HeldRewardsDocument = Infer<typeof heldRewards>;
 export const acceptedReward = object({ api_version: version, accepted: amount }, 'AcceptedReward');
+
+const firstTexts = object({ count, first: described(list(text()), 'the first of them') });
+
+export const audit = object(
+  {
+    api_version: version,
+    state: oneOf(['idle', 'running', 'done', 'failed'], 'of the last audit that this instance made since its start'),
+    started_millis: nullable(millis),
+    ended_millis: nullable(millis),
+    progress: described(
+      nullable(
+        object({
+          part: oneOf(AUDIT_PARTS),
+          done: count,
+          of: described(nullable(count), 'how many there are; null: not known'),
+        }),
+      ),
+      'of one that runs',
+    ),
+    reason: described(nullable(text()), 'why it failed'),
+    result: described(
+      nullable(
+        object({
+          slices: count,
+          lists: count,
+          accounts: count,
+          ledger: described(flag(), 'whether all rewards and payments were compared with the node'),
+          wallet: described(flag(), "whether all payouts were compared with the wallet's record"),
+          differences: count,
+          unread: described(count, 'of the differences: parts that could not be read'),
+          findings: described(
+            list(object({ what: text(), books: text(), computed: text(), remedy: text() })),
+            'the first differences',
+          ),
+          not_checked: described(firstTexts, 'what the books have not reached yet'),
+          owed: described(firstTexts, 'rewards that the operator has to pass on'),
+        }),
+      ),
+      'what one that is done found',
+    ),
+  },
+  'Audit',
+);
+export type AuditDocument = Infer<typeof audit>;
 
 export const operatorHistory = object(
   {

@@ -22,6 +22,7 @@ import type { ServiceName } from '../documents.ts';
 import { pageOf, readNumberCursor } from '../keyset.ts';
 import { CHART_HOURS, tierOfPool } from '../public/chart-view.ts';
 import { COSTS, FIELDS, paged, pageOfQuery, type Route } from '../route.ts';
+import type { BookAudit } from './book-audit.ts';
 import { edit, editorOf, editRoutes } from './edit-routes.ts';
 import { acceptReward, heldRewards } from './held-rewards.ts';
 import { MAX_BAN_MINUTES } from './logged-bans.ts';
@@ -42,6 +43,7 @@ export type OperatorDependencies = {
   readonly isAccountant: () => boolean;
   readonly network: NetworkName;
   readonly connections: StratumServer['connections'];
+  readonly audit: Pick<BookAudit, 'state' | 'start'>;
 };
 
 const MOST_CONNECTIONS = 200;
@@ -49,12 +51,15 @@ const SEARCHED =
   'those that a ban of this would cover: an IP address, a network or a mining address; else a part of a worker, of a program or of an IP address';
 
 export function operatorRoutes(dependencies: OperatorDependencies): Route[] {
-  const { sql, shared, edits, now, chain, config, wallet, isAccountant, network, connections } = dependencies;
-  const note = (request: FastifyRequest, action: string, details: Record<string, unknown>) => {
+  const { sql, shared, edits, now, chain, config, wallet, isAccountant, network, connections, audit } = dependencies;
+  /** The request itself may be long over when its act is noted. */
+  const noteOf = (request: FastifyRequest) => {
     const { host, token } = editorOf(request);
-    return sql`insert into operator_log (actor, action, details)
+    return (action: string, details: Record<string, unknown>) => sql`insert into operator_log (actor, action, details)
       values (${host}, ${action}, ${sql.json({ ...details, token } as never)})`;
   };
+  const note = (request: FastifyRequest, action: string, details: Record<string, unknown>) =>
+    noteOf(request)(action, details);
   const status = async (): Promise<o.OperatorStatus> => {
     const sheet = await balanceSheet(sql);
     const answer = await wallet.status();
@@ -200,6 +205,20 @@ export function operatorRoutes(dependencies: OperatorDependencies): Route[] {
         await note(request, 'reward_accept', { block: id, amount });
         return { api_version: API_VERSION, accepted: amount };
       },
+    }),
+    operator({
+      method: 'GET',
+      path: '/audit',
+      summary: 'The audit of the books that this instance makes, or made last: how far it is, or what it found',
+      answer: o.audit,
+      handle: async () => ({ api_version: API_VERSION, ...audit.state }),
+    }),
+    operator({
+      method: 'POST',
+      path: '/audit',
+      summary: 'Starts an audit of the books, the ledger and the wallet beside the running pool, if none runs here',
+      answer: o.audit,
+      handle: async (_input, { request }) => ({ api_version: API_VERSION, ...audit.start(noteOf(request)) }),
     }),
     operator({
       method: 'GET',

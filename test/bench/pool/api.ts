@@ -136,6 +136,7 @@ async function serve(sql: Sql) {
       connections: async () => ({ all: 0, found: 0, rows: [] }),
       wallet: absentWallet('none here'),
       isAccountant: () => true,
+      audit: () => Promise.reject(new Error('not measured here')),
       log: quietLog,
       now: Date.now,
     },
