@@ -101,10 +101,15 @@ const NO_AUDIT: AuditDocument = {
   reason: null,
   result: null,
 };
-/** Of an audit that was started: half done at the first look, and done at the next. */
-const AUDITS: readonly AuditDocument[] = [
-  { ...NO_AUDIT, state: 'running', started_millis: Date.now(), progress: { part: 'slices', done: 1_200, of: 2_400 } },
-  {
+const AUDITS = {
+  idle: NO_AUDIT,
+  running: {
+    ...NO_AUDIT,
+    state: 'running',
+    started_millis: Date.now(),
+    progress: { part: 'slices', done: 1_200, of: 2_400 },
+  },
+  done: {
     ...NO_AUDIT,
     state: 'done',
     started_millis: Date.now(),
@@ -122,12 +127,11 @@ const AUDITS: readonly AuditDocument[] = [
       owed: { count: 0, first: [] },
     },
   },
-];
+} satisfies Record<string, AuditDocument>;
 
-/** `bans`: the keys that are banned; the page lifts the first. All else that it asks to change is refused. */
-export function operatorAnswers(bans: string[]): Answers {
+/** `bans`: the keys that are banned; the page lifts the first. `audit`: how far the audit is that the page may start. All else that it asks to change is refused. */
+export function operatorAnswers(bans: string[], audit: { state: keyof typeof AUDITS } = { state: 'idle' }): Answers {
   const refusal = { api_version: 1, error: { code: 'invalid', message: 'that is refused' } };
-  let audits: readonly AuditDocument[] = [NO_AUDIT];
   const read: Record<string, (search: string | null) => object> = {
     status: () => STATUS,
     history,
@@ -140,11 +144,7 @@ export function operatorAnswers(bans: string[]): Answers {
       found: search === null ? 300 : 1,
       connections: search === null ? CONNECTIONS : CONNECTIONS.slice(0, 1),
     }),
-    audit: () => {
-      const [now = NO_AUDIT, ...later] = audits;
-      if (later.length > 0) audits = later;
-      return now;
-    },
+    audit: () => AUDITS[audit.state],
     queue: () => ({ api_version: 1, payouts: [] }) satisfies QueueDocument,
     settings: () => SETTINGS,
     config: () => ({ api_version: 1, config: {} }),
@@ -155,8 +155,8 @@ export function operatorAnswers(bans: string[]): Answers {
     if (part !== 'operator') return undefined;
     if (method === 'GET') return read[name]?.(query.get('search'));
     if (name === 'audit') {
-      audits = AUDITS;
-      return NO_AUDIT;
+      audit.state = 'running';
+      return AUDITS.running;
     }
     if (name === 'pay-now') return { api_version: 1, asked: true };
     if (method !== 'DELETE' || name !== 'bans') return refusal;

@@ -58,8 +58,9 @@ test('a connection is found, and its IP address or its miner is banned from the 
   expect(complaints.filter((line) => !/503|404/.test(line))).toEqual([]);
 });
 
-test('the operator sees the pool over time, its fastest miners with their part of it, and the state of each instance', async () => {
-  const operator = operatorAnswers([]);
+test('the operator sees the pool over time, its fastest miners with their part of it, the state of each instance, and an audit that is started', async () => {
+  const made: { state: 'idle' | 'running' | 'done' } = { state: 'idle' };
+  const operator = operatorAnswers([], made);
   const give = answers(3);
   const url = await servePage((path, query, method) => operator(path, query, method) ?? give(path, query));
   const { page, complaints } = await open('about:blank');
@@ -88,6 +89,7 @@ test('the operator sees the pool over time, its fastest miners with their part o
   const audit = card('Audit');
   await audit.getByRole('button', { name: 'Audit the books' }).click();
   await audit.getByRole('progressbar', { name: 'Slices: 1,200 of 2,400' }).waitFor();
+  made.state = 'done';
   const instances = card('Instances').locator('tbody tr');
   await expect.poll(() => instances.allInnerTexts()).toHaveLength(2);
   expect(await atOnce(instances.allInnerTexts())).toEqual([
@@ -98,7 +100,7 @@ test('the operator sees the pool over time, its fastest miners with their part o
   ]);
   await audit.getByText('Differences: 31.').waitFor();
   expect(await atOnce(audit.innerText())).toMatch(
-    /Checked in .*: 2,400 slices, 300 credit lists, 1,234 accounts\.[^]*wallet\.\s+Not checked.*: 1\s+payout 5: [^]*Restore it\./,
+    /Checked in .*: 2,400 slices, 300 credit lists, 1,234 accounts\.[\s\S]*wallet\.\s+Not checked.*: 1\s+payout 5: [\s\S]*Restore it\./,
   );
   await audit.getByText(MARKUP).waitFor();
   await expect.poll(() => audit.getByRole('progressbar').count()).toBe(0);
