@@ -15,7 +15,7 @@ import { auditLists } from './lists.ts';
 import { auditOwnerships } from './ownerships.ts';
 import { auditSettings, whenSettled } from './settings.ts';
 import { auditIdentities, auditRawShares } from './shares.ts';
-import { type AuditPart, auditSlices, type Progress } from './slices.ts';
+import { auditSlices, type PartName, type Progress } from './slices.ts';
 import { inSnapshot } from './snapshot.ts';
 import { auditWallet, requestsBefore, type WalletReads } from './wallet.ts';
 
@@ -69,7 +69,7 @@ export async function auditMoment(
 ): Promise<AuditReport> {
   const findings = new Findings(sql);
   const { network, ledger, wallet, onProgress = () => undefined } = options;
-  const part = <T>(what: AuditPart, work: () => Promise<T>, otherwise: T): Promise<T> => {
+  const part = <T>(what: PartName, work: () => Promise<T>, otherwise: T): Promise<T> => {
     onProgress(what, 0);
     return findings.section(what.replaceAll('_', ' '), work, otherwise);
   };

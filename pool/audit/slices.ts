@@ -27,10 +27,10 @@ export const AUDIT_PARTS = [
   'wallet',
   'settings',
 ] as const;
-export type AuditPart = (typeof AUDIT_PARTS)[number];
+export type PartName = (typeof AUDIT_PARTS)[number];
 
 /** `of`: how many there are, where that is known. */
-export type Progress = (what: AuditPart, done: number, of?: number) => void;
+export type Progress = (what: PartName, done: number, of?: number) => void;
 
 type SliceRow = {
   service: number;

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { auditInThread } from '../../pool/audit/run-audit.ts';
+import { auditInThread } from '../../pool/api/operator/run-audit.ts';
 import { connectDatabase } from '../../pool/database/connect.ts';
 import { migrate } from '../../pool/database/migrate.ts';
 import { formatCoins } from '../../protocol/amount.ts';

@@ -2,8 +2,8 @@
 import { expect, test } from 'vitest';
 import { BookAudit } from '../../pool/api/operator/book-audit.ts';
 import { audit as auditDocument } from '../../pool/api/operator/operator-documents.ts';
+import type { RunAudit } from '../../pool/api/operator/run-audit.ts';
 import type { AuditReport } from '../../pool/audit/audit.ts';
-import type { RunAudit } from '../../pool/audit/run-audit.ts';
 import { check } from '../../protocol/api/schema.ts';
 
 const REPORT: AuditReport = {

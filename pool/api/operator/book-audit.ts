@@ -1,7 +1,7 @@
 /** The audit that an operator starts in a running pool: one at a time in each instance, and what is known of the last one. */
 import type { AuditReport } from '../../audit/audit.ts';
-import type { RunAudit } from '../../audit/run-audit.ts';
 import type { AuditDocument } from './operator-documents.ts';
+import type { RunAudit } from './run-audit.ts';
 
 /** The whole report is that of the command; the page shows the first of each kind. */
 const MOST_SHOWN = 20;

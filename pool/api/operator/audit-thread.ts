@@ -1,16 +1,16 @@
 /** The thread of an audit that a running pool makes of its own books: what `svc-pool audit` does, beside the thread that answers miners. */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import { parseAddress } from '../../protocol/address.ts';
-import { createApiClient } from '../../protocol/api/client.ts';
-import { steadyMillis } from '../../runtime/clock/clock.ts';
-import { useNativeSha384 } from '../../runtime/native/native-sha384.ts';
-import { pinOf } from '../../runtime/node-client/node-identity.ts';
-import { nodeTransport } from '../../runtime/node-client/node-transport.ts';
-import { connectDatabase } from '../database/connect.ts';
-import { payoutSeries } from '../payout/payout-series.ts';
-import { createWalletClient } from '../payout/wallet-client.ts';
-import { audit } from './audit.ts';
-import { booksOf } from './books-of.ts';
+import { parseAddress } from '../../../protocol/address.ts';
+import { createApiClient } from '../../../protocol/api/client.ts';
+import { steadyMillis } from '../../../runtime/clock/clock.ts';
+import { useNativeSha384 } from '../../../runtime/native/native-sha384.ts';
+import { pinOf } from '../../../runtime/node-client/node-identity.ts';
+import { nodeTransport } from '../../../runtime/node-client/node-transport.ts';
+import { audit } from '../../audit/audit.ts';
+import { booksOf } from '../../audit/books-of.ts';
+import { connectDatabase } from '../../database/connect.ts';
+import { payoutSeries } from '../../payout/payout-series.ts';
+import { createWalletClient } from '../../payout/wallet-client.ts';
 import type { AuditMessage, AuditPlace } from './run-audit.ts';
 
 /** The thread that is told has miners to answer. */

@@ -1,8 +1,8 @@
 /** Runs the thread of an audit (audit-thread.ts). It reads over connections of its own, so neither shares nor answers wait for it. */
 import { Worker } from 'node:worker_threads';
-import type { WalletLink } from '../start/wallet-link.ts';
-import type { AuditReport } from './audit.ts';
-import type { AuditPart, Progress } from './slices.ts';
+import type { AuditReport } from '../../audit/audit.ts';
+import type { PartName, Progress } from '../../audit/slices.ts';
+import type { WalletLink } from '../../start/wallet-link.ts';
 
 export type AuditPlace = {
   readonly databaseUrl: string;
@@ -12,7 +12,7 @@ export type AuditPlace = {
 };
 
 export type AuditMessage =
-  | { readonly kind: 'progress'; readonly part: AuditPart; readonly done: number; readonly of: number | undefined }
+  | { readonly kind: 'progress'; readonly part: PartName; readonly done: number; readonly of: number | undefined }
   | { readonly kind: 'report'; readonly report: AuditReport };
 
 export type RunAudit = (onProgress: Progress, signal: AbortSignal) => Promise<AuditReport>;
