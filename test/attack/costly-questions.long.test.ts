@@ -132,7 +132,7 @@ test('many peers together leave the main thread most of its time, and who asks l
   expect(millis).toBeLessThan(300 * 60 + 15_000 + 40 * 50);
 });
 
-test('answers that nobody reads use up no room of others, and cost score', async () => {
+test('answers that nobody reads use up no room of others', async () => {
   const node = new RelayHost({ serve: async () => new Uint8Array(2 * 1_024 * 1_024) });
   open.push(node);
   await node.start();
@@ -153,10 +153,7 @@ test('answers that nobody reads use up no room of others, and cost score', async
   }
   await pause(1_000);
   for (let i = 0; i < 5; i++) expect((await ask(connection, RELAY, QUESTION, limits)).length).toBeGreaterThan(0);
-  await until(() =>
-    mutes.some(({ name }) => node.blamed.some(({ peer, fault }) => peer === name && fault === 'unread')),
-  );
-  expect(node.blamed.some(({ peer }) => peer === honest.name)).toBe(false);
+  expect(node.blamed).toEqual([]);
 });
 
 test('a node that cannot answer now says so, and nobody is blamed for it', async () => {
