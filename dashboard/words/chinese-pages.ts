@@ -658,7 +658,7 @@ export const PAGE_WORDS: PageWords = {
   'operator.audit_checked': '用时 {time}，已检查：{slices} 个时段、{lists} 份入账清单、{accounts} 个账户。',
   'operator.audit_no_ledger': '奖励和支付未与节点完全比对。',
   'operator.audit_no_wallet': '支付未与钱包完全比对。',
-  'operator.audit_open': '账目尚未到达、因此未检查：{count}',
+  'operator.audit_open': '账目或节点尚未到达、因此未检查：{count}',
   'operator.audit_owed': '需由您转付的奖励：{count}',
   'operator.audit_first': '最先发现的差异',
   'operator.audit_books': '账目所记',

@@ -677,7 +677,7 @@ export const PAGE_WORDS = {
   'operator.audit_checked': 'Checked in {time}: {slices} slices, {lists} credit lists, {accounts} accounts.',
   'operator.audit_no_ledger': 'Rewards and payments were not wholly compared with the node.',
   'operator.audit_no_wallet': 'Payouts were not wholly compared with the wallet.',
-  'operator.audit_open': 'Not checked, because the books have not reached it yet: {count}',
+  'operator.audit_open': 'Not checked, because the books or the node have not reached it yet: {count}',
   'operator.audit_owed': 'Rewards that you have to pass on: {count}',
   'operator.audit_first': 'The first differences',
   'operator.audit_books': 'In the books',

@@ -689,7 +689,7 @@ export const PAGE_WORDS: PageWords = {
   'operator.audit_checked': 'Geprüft in {time}: {slices} Slices, {lists} Gutschriftlisten, {accounts} Konten.',
   'operator.audit_no_ledger': 'Belohnungen und Zahlungen wurden nicht ganz mit dem Node verglichen.',
   'operator.audit_no_wallet': 'Auszahlungen wurden nicht ganz mit der Wallet verglichen.',
-  'operator.audit_open': 'Nicht geprüft, weil die Bücher noch nicht so weit sind: {count}',
+  'operator.audit_open': 'Nicht geprüft, weil die Bücher oder der Node noch nicht so weit sind: {count}',
   'operator.audit_owed': 'Belohnungen, die du weitergeben musst: {count}',
   'operator.audit_first': 'Die ersten Unterschiede',
   'operator.audit_books': 'In den Büchern',

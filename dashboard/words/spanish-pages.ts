@@ -683,7 +683,7 @@ export const PAGE_WORDS: PageWords = {
   'operator.audit_checked': 'Comprobado en {time}: {slices} slices, {lists} listas de abonos, {accounts} cuentas.',
   'operator.audit_no_ledger': 'Las recompensas y los pagos no se compararon del todo con el nodo.',
   'operator.audit_no_wallet': 'Los pagos no se compararon del todo con la cartera.',
-  'operator.audit_open': 'Sin comprobar, porque los libros aún no han llegado ahí: {count}',
+  'operator.audit_open': 'Sin comprobar, porque los libros o el nodo aún no han llegado ahí: {count}',
   'operator.audit_owed': 'Recompensas que debes entregar: {count}',
   'operator.audit_first': 'Las primeras diferencias',
   'operator.audit_books': 'En los libros',

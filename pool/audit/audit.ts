@@ -11,7 +11,7 @@ import { auditAccounts } from './accounts.ts';
 import { auditCommitments } from './commitments.ts';
 import { type Finding, Findings } from './findings.ts';
 import { auditLedger, type LedgerReads } from './ledger.ts';
-import { auditLists } from './lists.ts';
+import { type AuditedLists, auditLists } from './lists.ts';
 import { auditOwnerships } from './ownerships.ts';
 import { auditSettings, whenSettled } from './settings.ts';
 import { auditIdentities, auditRawShares } from './shares.ts';
@@ -32,7 +32,7 @@ export type AuditReport = {
   /** Parts that could not be read; each counts as a difference. */
   readonly unread: number;
   /**
-   * Items that the books have not reached yet, while they read the chain again after being replaced by an older copy.
+   * Items that the books have not reached yet, while they read the chain again after being replaced by an older copy; or the node.
    */
   readonly not_checked: readonly string[];
   /** Rewards that the books hold for the pool because it did not know their finders in time, and that a journal has named since. */
@@ -76,7 +76,7 @@ export async function auditMoment(
   const slices = await part('slices', () => auditSlices(sql, network, findings, onProgress), 0);
   await part('raw_shares', () => auditRawShares(sql, findings, onProgress), undefined);
   await part('headers_and_nonces', () => auditIdentities(sql, findings), undefined);
-  const none = { lists: 0, credited: new Map<number, bigint>() };
+  const none: AuditedLists = { lists: 0, credited: undefined };
   const { lists, credited } = await part('credit_lists', () => auditLists(sql, findings, onProgress), none);
   const accounts = await part('accounts', () => auditAccounts(sql, network, credited, findings), 0);
   await part('owners', () => auditOwnerships(sql, findings), undefined);

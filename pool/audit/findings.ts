@@ -58,6 +58,12 @@ export class Findings {
     if (this.owed.length < MAX_FINDINGS) this.owed.push(what);
   }
 
+  /** Nothing is known of a part that could not be read, so nothing may be compared with it. */
+  unread(what: string, why: string): void {
+    this.failed++;
+    this.add(what, 'cannot be audited', why, REMEDIES.failed);
+  }
+
   compare(what: string, books: unknown, computed: unknown, remedy?: string): void {
     if (String(books) !== String(computed)) this.add(what, books, computed, remedy);
   }
@@ -72,8 +78,7 @@ export class Findings {
     try {
       return await work();
     } catch (error) {
-      this.failed++;
-      this.add(what, 'cannot be audited', (error as Error).message, REMEDIES.failed);
+      this.unread(what, (error as Error).message);
       return otherwise;
     } finally {
       this.#depth--;

@@ -11,6 +11,10 @@ import { SERVICES } from '../journal/journal-record.ts';
 import { reachedBy } from './commitments.ts';
 import type { Findings } from './findings.ts';
 import type { Progress } from './slices.ts';
+import { batches } from './snapshot.ts';
+
+/** Lists that are in memory at once, each with up to a megabyte of credits. */
+const BATCH = 64;
 
 type ListRow = {
   id: number;
@@ -78,32 +82,36 @@ async function auditTotals(
   for (const [account, sum] of credited) findings.compare(`${name}: account ${account}`, noted.value.get(account), sum);
 }
 
-export async function auditLists(sql: Sql, findings: Findings, onProgress: Progress) {
+/** `credited`: by account; undefined where the lists could not be read. */
+export type AuditedLists = { readonly lists: number; readonly credited: ReadonlyMap<number, bigint> | undefined };
+
+export async function auditLists(sql: Sql, findings: Findings, onProgress: Progress): Promise<AuditedLists> {
   const credited = new Map<number, bigint>();
   let closed = new ClosedWork();
-  const rows = await sql<
-    ListRow[]
-  >`select id, service, slice, blocks, fee_ppm, fee, reward, credited, window_work::text,
+  let count = 0;
+  const [all] = await sql<{ count: number }[]>`select count(*)::int as count from credit_lists`;
+  const query = sql<ListRow[]>`select id, service, slice, blocks, fee_ppm, fee, reward, credited, window_work::text,
     root, credits, window_parts from credit_lists order by id`;
-  for (const [i, row] of rows.entries()) {
-    const name = `credits of slice ${row.slice} of ${SERVICES[row.service] ?? row.service}`;
-    for (const { accountId, value } of unpackCredits(row.credits))
-      credited.set(accountId, (credited.get(accountId) ?? 0n) + value);
-    await auditTotals(sql, row.id, credited, findings);
-    const isRead = await findings.section(
-      name,
-      async () => {
-        await auditList(sql, closed, row, name, findings);
-        return true;
-      },
-      false,
-    );
-    if (!isRead) closed = new ClosedWork();
-    onProgress('credit_lists', i + 1, rows.length);
-  }
+  for await (const rows of batches(sql, query, BATCH))
+    for (const row of rows) {
+      const name = `credits of slice ${row.slice} of ${SERVICES[row.service] ?? row.service}`;
+      for (const { accountId, value } of unpackCredits(row.credits))
+        credited.set(accountId, (credited.get(accountId) ?? 0n) + value);
+      await auditTotals(sql, row.id, credited, findings);
+      const isRead = await findings.section(
+        name,
+        async () => {
+          await auditList(sql, closed, row, name, findings);
+          return true;
+        },
+        false,
+      );
+      if (!isRead) closed = new ClosedWork();
+      onProgress('credit_lists', ++count, all?.count);
+    }
   await auditDue(sql, findings);
   await auditWorkers(sql, findings);
-  return { lists: rows.length, credited };
+  return { lists: count, credited };
 }
 
 /** Every paid block is credited once its slice is settled; a block without a list was left out. */

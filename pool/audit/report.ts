@@ -52,7 +52,7 @@ export function reportText(report: AuditReport, asked: { readonly ledger: boolea
   const open =
     report.not_checked.length === 0
       ? ''
-      : `, but for ${many(report.not_checked.length, 'part')} that the books have not reached yet`;
+      : `, but for ${many(report.not_checked.length, 'part')} that the books or the node have not reached yet`;
   const agrees =
     report.owed.length === 0
       ? 'every atom is where it belongs'

@@ -1,13 +1,15 @@
 /**
  * Audits of a pool whose database fell back to an older copy and that reads the chain again: what the books have not reached yet is not checked, and nothing
- * is called false. What can have no honest reason is.
+ * is called false. What can have no honest reason is. The same of a node that is behind, lacks something or is gone: what it does not tell makes nothing wrong.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { audit, auditMoment } from '../../pool/audit/audit.ts';
+import { REMEDIES } from '../../pool/audit/findings.ts';
 import type { LedgerReads } from '../../pool/audit/ledger.ts';
 import { auditPublic } from '../../pool/audit/public.ts';
 import { publicReportText, reportText } from '../../pool/audit/report.ts';
 import type { Sql } from '../../pool/database/connect.ts';
+import { ApiError } from '../../protocol/api/client-calls.ts';
 import { commitmentPayload } from '../../protocol/books/books-commitment.ts';
 import type { CommitmentRow } from '../../protocol/books/ledger-payouts.ts';
 import { ledgerCarrying } from '../attack/dishonest-pool.ts';
@@ -154,3 +156,62 @@ test('a pool that hides payments is false, however often it says that its books 
   expect((await auditPublic({ pool, node: ledger as never })).verdict).toBe('false');
   expect(readings).toBe(3);
 });
+
+/** The ledger as a node tells it that has the cuts from `first` through `head`. */
+const nodeWith = (first: number, head: number): LedgerReads => ({
+  ...ledger,
+  cuts: async (asked) => {
+    const page = await ledger.cuts({ ...asked, before: Math.min(asked?.before ?? head + 1, head + 1) });
+    return { ...page, cuts: page.cuts.filter(({ height }) => height >= first) };
+  },
+});
+
+test('a node that is behind the books, or began with a snapshot, makes no slice wrong', async () => {
+  const behind = await audit(books.sql, AGAINST_LEDGER(nodeWith(0, 100)));
+  expect(behind.findings).toEqual([]);
+  expect(behind.not_checked).toContain(
+    'slice 62 of service 1: target: it begins with cut 248, and the node has read up to cut 100',
+  );
+  const late = await audit(books.sql, AGAINST_LEDGER(nodeWith(100, NOW)));
+  expect(late).toMatchObject({ ledger: false, unread: 1, differences: 1 });
+  expect(late.findings).toEqual([
+    {
+      what: 'targets against the ledger',
+      books: 'cannot be audited',
+      computed: 'the node does not have the first cuts of 50 slices',
+      remedy: REMEDIES.failed,
+    },
+  ]);
+});
+
+test('a payment that the node cannot tell is unread, and never missing; a node that is gone is not asked for each', async () => {
+  for (const [error, asked, says] of [
+    [new ApiError('cut_pruned', 410, 'deleted'), 2, /^2 payouts, the first payout .*1: cut_pruned: deleted$/],
+    [new ApiError('client_unreachable', 0, 'no answer'), 1, /^no answer$/],
+  ] as const) {
+    let calls = 0;
+    const cutTransactions = async () => {
+      calls++;
+      throw error;
+    };
+    const report = await audit(books.sql, AGAINST_LEDGER({ ...ledger, cutTransactions }));
+    expect(report).toMatchObject({ ledger: false, unread: 1, differences: 1 });
+    expect(report.findings).toEqual([
+      {
+        what: 'payments against the ledger',
+        books: 'cannot be audited',
+        computed: expect.stringMatching(says),
+        remedy: REMEDIES.failed,
+      },
+    ]);
+    expect(calls).toBe(asked);
+  }
+});
+
+test('no balance is compared with credit lists that could not be read', () =>
+  fallen(NOW, async (sql) => {
+    await sql`update credit_lists set credits = substring(credits from 1 for 7) where id = 1`;
+    const report = await ownAudit(sql);
+    expect(report.findings.map(({ what }) => what)).toEqual(['credit lists']);
+    expect(report).toMatchObject({ unread: 1, differences: 1 });
+  }));

@@ -218,7 +218,7 @@ export const audit = object(
             list(object({ what: text(), books: text(), computed: text(), remedy: text() })),
             'the first differences',
           ),
-          not_checked: described(firstTexts, 'what the books have not reached yet'),
+          not_checked: described(firstTexts, 'what the books or the node have not reached yet'),
           owed: described(firstTexts, 'rewards that the operator has to pass on'),
         }),
       ),
