@@ -122,6 +122,11 @@ export class ApiHttp {
     throw refusal(verdict.code, message, {}, verdict.retryAfterMillis);
   }
 
+  /** What a client got beyond what was taken before: it waits until that is regained. */
+  owe(client: string, cost: number): void {
+    this.#dependencies.rate.charge(client, cost, this.#dependencies.now());
+  }
+
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { origin } = request.headers;
     let body: Uint8Array | undefined = hasBody(request) ? undefined : NOTHING;

@@ -42,6 +42,8 @@ type Opening = { readonly subprotocol: string; readonly start: (socket: WebSocke
 const eventsQuery = object({ after_height: optional(integer()) });
 const STATUS_PATH = /^\/v1\/transactions\/([0-9a-f]{96})\/status\/stream$/;
 const PING_MILLIS = 30_000;
+/** Of a replay: the price of `GET /v1/cuts`. */
+const CUTS_PER_UNIT = 8;
 
 export class ApiSockets {
   readonly #options: SocketsOptions;
@@ -112,6 +114,7 @@ export class ApiSockets {
         subprotocol: SOCKETS.events.subprotocol,
         start: (socket) => {
           takesNoFrames(socket);
+          if (after !== undefined && feed.reaches(after)) http.owe(client, (feed.height() - after) / CUTS_PER_UNIT);
           new CutReader(feed, socket, after);
         },
       };
