@@ -9,6 +9,7 @@ import { CLOSE_CODES, type ResyncReason } from '../../protocol/api/frames.ts';
 import { MAX_TARGET, SOCKETS } from '../../protocol/api/routes.ts';
 import { integer, object, optional } from '../../protocol/api/schema.ts';
 import { fromHex } from '../../protocol/bytes.ts';
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import { refuseUpgrade } from '../../runtime/door/door.ts';
 import type { Target } from '../../runtime/door/target.ts';
 import { protocolsOf, WebSockets } from '../../runtime/door/web-sockets.ts';
@@ -31,7 +32,7 @@ export type SocketsOptions = {
 };
 export type SocketsDependencies = {
   readonly context: () => ApiContext | undefined;
-  readonly now: () => number;
+  readonly now: SteadyClock;
   readonly log: Logger;
 };
 
