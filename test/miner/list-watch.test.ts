@@ -3,7 +3,7 @@
  * knows is said by the miner too; an honest pool is accused of nothing.
  */
 import { expect, test } from 'vitest';
-import { SignedRecords } from '../../miner/books/signed-records.ts';
+import { SignedRecords } from '../../miner/books/signed-books.ts';
 import { PageBooks } from '../../miner/browser/page-books.ts';
 import { LinkBooks } from '../../miner/client/link-books.ts';
 import type { SessionAction } from '../../miner/client/session-events.ts';
@@ -33,7 +33,7 @@ test('an honest list is proven with a node; without one it is not called so, and
   expect(alone.notes).toEqual(['credit lists are checked without the ledger (--node-api)']);
   // What was judged stays judged.
   const again = watched(truth);
-  again.watch.restore(JSON.parse(JSON.stringify(watch.save())));
+  again.watch.known.restore(JSON.parse(JSON.stringify(watch.known.save())));
   again.watch.works('pplns');
   await again.watch.round();
   expect(again.watch.proven).toBe(0);
@@ -201,7 +201,7 @@ test('a solo block of this miner that the pool never credits', async () => {
     watch.found({ block, service: 'solo', height: SLICE * SLICE_CUTS + 1 });
     let failures = 0;
     for (let round = 0; round < 300; round++) await watch.round().catch(() => failures++);
-    return [alarms, notes, failures, (watch.save() as { blocks: unknown[] }).blocks.length];
+    return [alarms, notes, failures, (watch.known.save() as { blocks: unknown[] }).blocks.length];
   };
   // A pool that gives no proof fails, and the block is not forgotten.
   expect(await run(new Error('status 500'), true)).toEqual([[], [], 300, 1]);
@@ -225,7 +225,7 @@ test('terms that are changed for a slice that has begun', async () => {
   await watch.round();
   expect(alarms).toEqual([]);
   const again = watched(truth);
-  again.watch.restore(JSON.parse(JSON.stringify(watch.save())));
+  again.watch.known.restore(JSON.parse(JSON.stringify(watch.known.save())));
   // Not at once: books that fell back may lack their newest slices for a while.
   again.answers.set('terms', dearer(SLICE));
   await again.watch.round();
