@@ -43,7 +43,7 @@ test('nobody is dropped for errors of this node’s store: they are counted, and
   const lines: string[] = [];
   const note = (message: string) => void lines.push(message);
   const log: Logger = { ...silentLog, error: note, warn: note, child: () => log };
-  let [now, lost] = [steadyMillis(), 0];
+  let [now, lost]: [number, number] = [steadyMillis(), 0];
   const parts = { log, steady: () => now, wall: () => now, onLost: () => void lost++ };
   await driven.start('node', undefined, parts, [], broken);
   for (const name of ['neighbour', 'liar'])

@@ -10,6 +10,7 @@ import { epochOf } from '../../../protocol/staking/limits.ts';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { FairShare } from '../../../runtime/clients/fair-share.ts';
 import { SureShare } from '../../../runtime/clients/sure-share.ts';
+import { wallMillis } from '../../../runtime/clock/clock.ts';
 import { Timers } from '../../../runtime/clock/timers.ts';
 import { type Adopt, type Adopted, adoptInto } from '../../chain/adopted-cut.ts';
 import type { CutLedger } from '../../chain/cut-ledger.ts';
@@ -107,7 +108,7 @@ export class ConsensusDriver {
     this.#cutMillis = cutMillis;
     this.#receivers = new Receivers(transport);
     this.#forwarding = new Forwarding(transport);
-    this.#presence = new Presence(dependencies.wall ?? Date.now, steady, tickMillis(cutMillis));
+    this.#presence = new Presence(dependencies.wall ?? wallMillis, steady, tickMillis(cutMillis));
     const rateOf = ({ perTick, burst }: typeof ANSWERED) => ({
       perSecond: (1_000 * perTick) / tickMillis(cutMillis),
       burst,

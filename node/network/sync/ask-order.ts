@@ -4,7 +4,7 @@
  * answers that bring little cost time and bring nothing, so the time that a peer can waste is bounded by what it brought,
  * and nobody else has to be remembered as good or bad. New names have brought nothing and wait for their turn.
  */
-import { steadyMillis } from '../../../runtime/clock/clock.ts';
+import { type SteadyClock, steadyMillis } from '../../../runtime/clock/clock.ts';
 import type { PeerName } from '../thread/host-types.ts';
 
 /** What was brought, and the time for it, count half as much after so long. */
@@ -49,12 +49,12 @@ type PeerRecord = {
 };
 
 export class AskOrder {
-  readonly steady: () => number;
+  readonly steady: SteadyClock;
   readonly #records = new Map<PeerName, PeerRecord>();
   /** When the last turn began, in the time of turns. */
   #turn = 0;
 
-  constructor(steady: () => number = steadyMillis) {
+  constructor(steady: SteadyClock = steadyMillis) {
     this.steady = steady;
   }
 
