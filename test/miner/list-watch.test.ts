@@ -188,6 +188,20 @@ test('a connection that is lost is nobody’s fault, and terms without end or or
   }
 });
 
+test('a block that is found while another is looked for is not forgotten', async () => {
+  const [first, second] = ['ab', 'cd'].map((each) => each.repeat(48)) as [string, string];
+  const { watch, alarms, answers } = watched(truth, { blocks: { [`slices/solo/${SLICE}/blocks`]: [first, second] } });
+  const found = (block: string) => watch.found({ block, service: 'pplns', height: SLICE * SLICE_CUTS + 1 });
+  found(first);
+  const get = answers.get.bind(answers);
+  answers.get = (path) => {
+    if (path === `slices/solo/${SLICE}/blocks` && alarms.length === 0) found(second);
+    return get(path);
+  };
+  await twice(() => watch.round().catch(() => undefined));
+  expect(alarms).toEqual([`block_service ${first}`, `block_service ${second}`]);
+});
+
 test('a solo block of this miner that the pool never credits', async () => {
   const block = 'ab'.repeat(48);
   const path = `slices/solo/${SLICE}/blocks`;
