@@ -42,7 +42,7 @@ export type BooksAlarmKind = (typeof BOOKS_ALARMS)[number];
 /** Contents of an evidence file; `svc-pool verify-evidence` reads each form. */
 export type AlarmEvidence = Evidence | ListEvidence | UnpaidEvidence;
 
-type Fields = Readonly<Record<string, unknown>>;
+export type Fields = Readonly<Record<string, unknown>>;
 
 /** What it is, what it is about, and what to say of it; with evidence where others can check it. */
 export type Finding = readonly [kind: BooksAlarmKind, what: string, fields: Fields, evidence?: AlarmEvidence];

@@ -11,7 +11,7 @@ import type { MembershipDocument } from '../../protocol/books/pool-proof.ts';
 import { PoolSilence } from '../../protocol/books/pool-silence.ts';
 import type { Receipt } from '../../protocol/books/receipt.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
-import type { Finding } from './books-alarms.ts';
+import type { Fields, Finding } from './books-alarms.ts';
 
 /** What a check may ask, and where it tells what it found. */
 export type Watching = {
@@ -20,7 +20,7 @@ export type Watching = {
   /** A node that the miner trusts; null without one. */
   readonly node: BooksSources['node'];
   readonly alarm: (...finding: Finding) => void;
-  readonly note: (message: string, fields: Readonly<Record<string, unknown>>) => void;
+  readonly note: (message: string, fields: Fields) => void;
   /** Monotonic, with any origin. */
   readonly nowMillis: () => number;
   /** The wall clock: timestamps of cuts are compared with it. */
@@ -163,8 +163,6 @@ const TEXTS = {
 const NUMBERS = ['slice', 'accounts', 'receipts', 'shares', 'index'] as const;
 
 const refused = (): Error => new Error('the pool’s answer has no such form');
-
-type Fields = Readonly<Record<string, unknown>>;
 
 function fieldsOf(value: unknown): Fields {
   if (typeof value !== 'object' || value === null) throw refused();
