@@ -29,6 +29,8 @@ export type SliceRange = Entries & { readonly slice: number; readonly held: Held
 /** What a sheet counts: the shares from `first` through `last`, without those that counted before. */
 export type SheetSpan = { readonly first: number; readonly last: number; readonly passedOver: string };
 
+type Ends = { first: number; last: number };
+
 /** What a sheet must not count, because another front end signed it before (earlier-sheets.ts). */
 export type LeftOut = {
   /** Shares, by their identities in hex. */
@@ -62,7 +64,7 @@ export class JournalTally {
   readonly #doubled: ArrayLike<number>;
   readonly #leftOut: LeftOut;
   /** The first and the last share that a sheet counts, by service and range. */
-  readonly #spans: readonly (readonly { first: number; last: number }[])[];
+  readonly #spans: readonly (readonly Ends[])[];
   /** Shares that counted before, by service and range. */
   readonly #passedOver: readonly (readonly number[][])[];
   #at = 0;
@@ -116,7 +118,7 @@ export class JournalTally {
       this.#unheld.add(range.slice);
     if (range !== undefined && held !== null && (record.identity?.anchorHeight ?? 0) >= held.closedHeight)
       this.#belated.add(range.slice);
-    const span = this.#spans[service]?.[this.#at] as { first: number; last: number };
+    const span = this.#spans[service]?.[this.#at] as Ends;
     if (span.first === -1) span.first = sequence;
     span.last = sequence;
     const sums = this.#sums[service]?.[this.#at] as Sums;
@@ -201,9 +203,9 @@ export class JournalTally {
   }
 
   #spanOf(service: number, range: number): SheetSpan {
-    const { first, last } = this.#spans[service]?.[range] as { first: number; last: number };
-    const passedOver = (this.#passedOver[service]?.[range] as number[]).filter((one) => one > first && one < last);
-    return { first, last, passedOver: nameOfDoubled(passedOver) };
+    const { first, last } = (this.#spans[service] as readonly Ends[])[range] as Ends;
+    const passedOver = (this.#passedOver[service] as readonly number[][])[range] as number[];
+    return { first, last, passedOver: nameOfDoubled(passedOver.filter((one) => one > first && one < last)) };
   }
 }
 
