@@ -6,6 +6,7 @@
 import { ProtocolError } from '../../protocol/errors.ts';
 import type { ErrorReply } from '../../protocol/stratum/errors.ts';
 import type { Reconnect, Subscribed } from '../../protocol/stratum/messages.ts';
+import type { MonotonicClock } from '../../runtime/clock/clock.ts';
 import type { Refusal } from '../miner-error.ts';
 import { type BooksEvents, LinkBooks } from './link-books.ts';
 import { PoolOrder } from './pool-order.ts';
@@ -54,7 +55,7 @@ export type PoolClientEvents = {
 
 export type PoolClientDependencies = {
   readonly connect: Connect;
-  readonly now: () => number;
+  readonly now: MonotonicClock;
   readonly random: () => number;
   readonly note: (level: NoteLevel, message: string, fields: Readonly<Record<string, unknown>>) => void;
   readonly every: (millis: number, act: () => void) => () => void;

@@ -4,6 +4,7 @@
  * Refusals are not cached.
  */
 import { hash } from 'node:crypto';
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 
 export type Answer = { readonly body: Buffer; readonly etag: string };
 
@@ -22,9 +23,9 @@ export class AnswerCache {
   readonly #capacity: number;
   readonly #totalBytes: number;
   #bytes = 0;
-  readonly #now: () => number;
+  readonly #now: SteadyClock;
 
-  constructor(options: { capacity?: number; totalBytes?: number }, dependencies: { now: () => number }) {
+  constructor(options: { capacity?: number; totalBytes?: number }, dependencies: { now: SteadyClock }) {
     this.#capacity = options.capacity ?? ANSWER_CACHE_DEFAULTS.capacity;
     this.#totalBytes = options.totalBytes ?? ANSWER_CACHE_DEFAULTS.totalBytes;
     this.#now = dependencies.now;

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { StratumServer } from '../../bridge/stratum-server.ts';
 import type { Language } from '../../protocol/languages.ts';
 import type { NetworkName } from '../../protocol/network.ts';
+import type { SteadyClock, WallClock } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import type { Sql } from '../database/connect.ts';
 import { Edits } from '../edits/edits.ts';
@@ -69,9 +70,9 @@ export type PoolApiDependencies = {
   readonly shared: SharedState;
   readonly chain: () => ChainView | undefined;
   readonly log: Logger;
-  readonly now: () => number;
-  /** The system's time, for times that a wallet on another machine compares with its own; default `now`. */
-  readonly wall?: () => number;
+  readonly now: SteadyClock;
+  /** For times that a wallet on another machine compares with its own. */
+  readonly wall: WallClock;
   readonly connect: () => ConnectDocument;
   readonly wallet: PayoutWallet;
   readonly published?: PublishedTerms;
@@ -124,7 +125,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
       return edits.now.name;
     },
   };
-  const signing = { sql, now: dependencies.wall ?? now };
+  const signing = { sql, now: dependencies.wall };
   const miners = new MinerView(edited, { sql, rates, pool, now });
   const cache = new AnswerCache({}, { now });
   const proofs = new ProofMaker({ network }, { sql });
@@ -165,7 +166,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
       connect: dependencies.connect,
       now,
     }),
-    ...feedRoutes({ ledger, poolName: () => edits.now.name, home: options.publicUrl, now: dependencies.wall ?? now }),
+    ...feedRoutes({ ledger, poolName: () => edits.now.name, home: options.publicUrl, now: dependencies.wall }),
     ...signedRoutes({
       miners,
       thresholds: new PayoutThreshold(edited, { ...signing, chain }),

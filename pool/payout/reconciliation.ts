@@ -3,6 +3,7 @@
  * record is unambiguous (books rule 16). Otherwise payouts are held and the reason is published: `svc-pool
  * repair-payouts` shows the differences and lets a person decide.
  */
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import { fenced } from '../books/term.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
@@ -40,7 +41,7 @@ export type ReconciliationDependencies = {
   readonly sql: Sql;
   readonly wallet: PayoutWallet;
   readonly log: Logger;
-  readonly now: () => number;
+  readonly now: SteadyClock;
   /** Whether all known shares and cuts are in the books. */
   readonly isCaughtUp: () => Promise<boolean>;
   /** Why accounts must not be paid (account-check.ts). */

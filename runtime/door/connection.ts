@@ -1,6 +1,7 @@
 /** The state of one socket of the listener: what it is waiting for, since when, and whether that is too long. */
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { MonotonicClock } from '../clock/clock.ts';
 import { LAST_WORDS_MILLIS } from './last-words.ts';
 import type { Waiting } from './waiting.ts';
 
@@ -24,7 +25,7 @@ export type ConnectionLists = {
   readonly all: Set<Connection>;
   readonly waiting: Waiting<Connection>;
   /** Milliseconds of a steady clock. */
-  readonly now: () => number;
+  readonly now: MonotonicClock;
 };
 
 export class Connection {

@@ -10,6 +10,7 @@ import type { Duplex } from 'node:stream';
 import { clientKey, type TrustedProxies } from '../clients/client-address.ts';
 import { clientFaults } from '../clients/client-fault.ts';
 import { isSameMachine } from '../clients/same-machine.ts';
+import { type MonotonicClock, monotonicMillis } from '../clock/clock.ts';
 import type { ListenAddress } from '../command-line/command-line.ts';
 import { listenHost } from '../listen-address.ts';
 import type { Logger } from '../log/log.ts';
@@ -90,7 +91,7 @@ export type DoorDependencies = {
   /** A count that several listeners share; its own count by default. */
   readonly places?: Places;
   /** Milliseconds of a steady clock. */
-  readonly now?: () => number;
+  readonly now?: MonotonicClock;
 };
 
 export type ListenOptions = {
@@ -128,7 +129,7 @@ export class Door {
   readonly #handlers: DoorHandlers;
   readonly #log: Pick<Logger, 'error'>;
   readonly #places: Places;
-  readonly #now: () => number;
+  readonly #now: MonotonicClock;
   readonly #server: Server;
   /** Requests that are being handled, also those whose client is gone: what they read must not be closed before they end. */
   readonly #running = new Set<Promise<void>>();
@@ -148,7 +149,7 @@ export class Door {
     this.#handlers = handlers;
     this.#log = dependencies.log;
     this.#places = dependencies.places ?? new ClientPlaces(limits, proxies);
-    this.#now = dependencies.now ?? (() => performance.now());
+    this.#now = dependencies.now ?? monotonicMillis;
     this.#turns = options.inTurns === true ? new ClientTurns() : undefined;
     this.#words = handlers.words ?? plainWords;
     this.#gone = this.#whenGone();

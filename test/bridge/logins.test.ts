@@ -61,6 +61,22 @@ test('rigs of one address share its bytes, and every other address is read and j
   }
 });
 
+test.each([
+  ['', 4n],
+  ['min=64', 64n],
+  ['min=64,rate=1000', 10_000n],
+  ['min=100000,rate=1000', 100_000n],
+  ['d=32,min=64,rate=1000', 32n],
+])(
+  'of a miner that asks for %j shares are worth what it asked: its lowest work is a floor, not a price',
+  async (password, work) => {
+    const bed = await deskBed({ asksSink: false });
+    const miner = new DeskMiner(bed);
+    await miner.login({ password });
+    expect(miner.conversation.session.mining?.stats(null).shareWork).toBe(work);
+  },
+);
+
 test('the addresses that are remembered are bounded', () => {
   const addresses = new KnownAddresses('development', 2);
   const first = addresses.read(addressOf(1));

@@ -6,6 +6,7 @@
 import { type Bytes, concat } from '../../../protocol/bytes.ts';
 import { decodeProposedCut, type ProposedCut } from '../../../protocol/consensus/proposal.ts';
 import type { CutHeader } from '../../../protocol/ledger/cut.ts';
+import type { LedgerClock } from '../../../runtime/clock/clock.ts';
 import type { CutLedger } from '../../chain/cut-ledger.ts';
 import type { AppliedCut } from '../../ledger/apply-cut.ts';
 import { nameOf } from '../../ledger/registration.ts';
@@ -65,7 +66,7 @@ export class CutDesk {
    * A fresh proposal from the waiting blocks. `last` is the certificate of the previous cut with all signatures
    * received.
    */
-  async build(height: number, round: number, last: Proof | undefined, now: () => number): Promise<Proposal> {
+  async build(height: number, round: number, last: Proof | undefined, now: LedgerClock): Promise<Proposal> {
     const { ledger, cutMillis } = this.#with;
     await ledger.settled(tickMillis(cutMillis));
     const timestampMillis = Math.max(nextEarliest(ledger, cutMillis), now());

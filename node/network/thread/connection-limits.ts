@@ -5,6 +5,7 @@
 import type { ConnectionGater, MultiaddrConnection, PeerId } from '@libp2p/interface';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { clientKey, isLoopback } from '../../../runtime/clients/client-address.ts';
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import { admitInbound, INBOUND_LIMITS, type Inbound, subnetOf } from '../peers/inbound-limits.ts';
 import { ipOf } from '../peers/peer-address.ts';
 import { BARRED_MILLIS } from '../peers/peer-score.ts';
@@ -20,7 +21,7 @@ type Counted = MultiaddrConnection & { onData?(data: { readonly byteLength: numb
 export class ConnectionLimits {
   readonly #places: number;
   readonly #isNear: (address: string) => boolean;
-  readonly #steady: () => number;
+  readonly #steady: SteadyClock;
   readonly #inbound = new Map<number, Inbound & { readonly connection: MultiaddrConnection }>();
   readonly #barred = new BoundedMap<string, number>(MAX_BARRED);
   /** Writes to those that are not agreed yet. */
@@ -29,7 +30,7 @@ export class ConnectionLimits {
   receivedBytes = 0;
   sentBytes = 0;
 
-  constructor(places: number, countsNear: boolean, steady: () => number) {
+  constructor(places: number, countsNear: boolean, steady: SteadyClock) {
     this.#places = places;
     this.#isNear = countsNear ? () => false : isLoopback;
     this.#steady = steady;

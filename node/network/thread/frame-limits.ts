@@ -6,6 +6,7 @@
 import type { Connection, Stream, StreamMuxer } from '@libp2p/interface';
 import { Buckets } from '../../../runtime/clients/buckets.ts';
 import type { BucketRate } from '../../../runtime/clients/token-bucket.ts';
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 
 /** Several times what a peer needs that asks and announces as much as it may. */
 const FRAMES: BucketRate = { perSecond: 2_000, burst: 10_000 };
@@ -21,11 +22,11 @@ const FRAMES_OF_A_WORD = 2;
 type MuxerInside = StreamMuxer & { handleFrame?(frame: unknown): void };
 
 export class FrameLimits {
-  readonly #steady: () => number;
+  readonly #steady: SteadyClock;
   /** Kept when a connection ends: a new one does not reset it. */
   readonly #rates = new Buckets(FRAMES, MAX_HOLDERS);
 
-  constructor(steady: () => number) {
+  constructor(steady: SteadyClock) {
     this.#steady = steady;
   }
 

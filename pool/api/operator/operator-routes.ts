@@ -7,6 +7,7 @@ import { formatAddress } from '../../../protocol/address.ts';
 import { integer, object, optional, text } from '../../../protocol/api/schema.ts';
 import { API_VERSION } from '../../../protocol/api/values.ts';
 import type { NetworkName } from '../../../protocol/network.ts';
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import { balanceSheet } from '../../books/sheet.ts';
 import type { Sql } from '../../database/connect.ts';
 import type { Edits } from '../../edits/edits.ts';
@@ -35,7 +36,7 @@ export type OperatorDependencies = {
   readonly sql: Sql;
   readonly shared: SharedState;
   readonly edits: Edits;
-  readonly now: () => number;
+  readonly now: SteadyClock;
   readonly chain: () => LedgerDate | undefined;
   /** The options of this instance, without secrets. */
   readonly config: Readonly<Record<string, unknown>>;
