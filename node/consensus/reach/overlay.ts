@@ -181,6 +181,10 @@ export class Overlay implements Transport {
     return this.#links.known();
   }
 
+  isKnown(peer: Peer): boolean {
+    return this.#links.isKnown(peer);
+  }
+
   limitKey(peer: Peer): string {
     return limitKeyOf(this.#links.get(peer)?.address ?? String(peer).replace(/#\d+$/, ''));
   }
