@@ -1,4 +1,5 @@
 /** The state of one socket of the listener: what it is waiting for, since when, and whether that is too long. */
+import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { MonotonicClock } from '../clock/clock.ts';
@@ -38,6 +39,7 @@ export class Connection {
   #since: number;
   /** Requests without an answer; more than one when they are pipelined. */
   #requests = 0;
+  readonly #answers = new Set<ServerResponse>();
   #isFresh = true;
   #isKept = false;
   isLeaving = false;
@@ -68,13 +70,23 @@ export class Connection {
     return this.#requests > 0;
   }
 
-  begin(): void {
+  /** Bytes of answers that the client has not taken: those that it is being sent, and whole ones behind them. */
+  get heldBytes(): number {
+    let bytes = this.socket.writableLength;
+    for (const answer of this.#answers) if (answer.socket === null) bytes += answer.writableLength;
+    return bytes;
+  }
+
+  /** `answer`: where it is no WebSocket that is asked for. */
+  begin(answer?: ServerResponse): void {
+    if (answer !== undefined) this.#answers.add(answer);
     this.#isFresh = false;
     if (this.#requests++ === 0) this.#since = this.#lists.now();
     this.work();
   }
 
-  done(): void {
+  done(answer: ServerResponse): void {
+    this.#answers.delete(answer);
     this.#requests--;
     this.#since = this.#lists.now();
     this.#longerMillis = 0;
