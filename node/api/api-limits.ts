@@ -19,7 +19,7 @@ export type ApiLimits = {
   /** TCP connections in all, and from one client. */
   readonly connections: number;
   readonly connectionsPerClient: number;
-  /** Of answers that clients have not taken yet, all together. */
+  /** Of unfinished requests, and of answers that clients have not taken yet, all together. */
   readonly heldBytes: number;
   /** Whether `mempool_transactions` is offered. */
   readonly everyMempoolTransaction: boolean;

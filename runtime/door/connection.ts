@@ -40,6 +40,8 @@ export class Connection {
   /** Requests without an answer; more than one when they are pipelined. */
   #requests = 0;
   readonly #answers = new Set<ServerResponse>();
+  /** Bytes read up to the last answer. */
+  #answeredTo = 0;
   #isFresh = true;
   #isKept = false;
   isLeaving = false;
@@ -70,9 +72,9 @@ export class Connection {
     return this.#requests > 0;
   }
 
-  /** Bytes of answers that the client has not taken: those that it is being sent, and whole ones behind them. */
+  /** Bytes of a request that is not answered yet, and of answers that the client has not taken: what it is being sent, and whole ones behind that. */
   get heldBytes(): number {
-    let bytes = this.socket.writableLength;
+    let bytes = this.socket.writableLength + Math.max(0, this.socket.bytesRead - this.#answeredTo);
     for (const answer of this.#answers) if (answer.socket === null) bytes += answer.writableLength;
     return bytes;
   }
@@ -87,6 +89,7 @@ export class Connection {
 
   done(answer: ServerResponse): void {
     this.#answers.delete(answer);
+    this.#answeredTo = this.socket.bytesRead;
     this.#requests--;
     this.#since = this.#lists.now();
     this.#longerMillis = 0;
@@ -121,6 +124,7 @@ export class Connection {
 
   /** It became a WebSocket, owned by another object, or was closed. */
   handOver(): void {
+    this.#answeredTo = Number.POSITIVE_INFINITY;
     this.#lists.all.delete(this);
     this.#lists.waiting.delete(this);
   }

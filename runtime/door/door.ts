@@ -49,7 +49,7 @@ export type DoorLimits = PlaceLimits & {
   readonly stallMillis: number;
   /** Between two requests. */
   readonly idleMillis: number;
-  /** Of answers that clients have not taken yet, all together; without it they are not bounded. */
+  /** Of unfinished requests, and of answers that clients have not taken yet, all together; without it they are not bounded. */
   readonly heldBytes?: number;
 };
 
@@ -290,7 +290,7 @@ export class Door {
     this.#freeMemory();
   }
 
-  /** Whoever asks and does not read fills the program's memory. The clients that hold most lose what they hold. */
+  /** Whoever asks slowly, or does not read the answer, fills the program's memory. The clients that hold most lose what they hold. */
   #freeMemory(): void {
     const { heldBytes = Number.POSITIVE_INFINITY } = this.#options.limits;
     const byClient = new Map<string, number>();

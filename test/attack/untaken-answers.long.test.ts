@@ -1,8 +1,9 @@
-/** Answers that clients ask for and do not take: they stay in the memory of the program, which is bounded for all clients together. */
+/** Answers that clients ask for and do not take, and requests that they do not finish: they stay in the memory of the program, which is bounded for all clients together. */
 import type { ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { NODE_LIMITS } from '../../node/api/api-limits.ts';
+import { readBody } from '../../runtime/door/body.ts';
 import { Door, SMALL_DOOR } from '../../runtime/door/door.ts';
 import { WebSockets } from '../../runtime/door/web-sockets.ts';
 import { quietLog } from '../quiet-log.ts';
@@ -15,6 +16,7 @@ const LARGE = Buffer.alloc(8 * MEBIBYTE, 'x');
 const SMALL = LARGE.subarray(0, 7 * MEBIBYTE);
 const TIMES = 3;
 const LIARS = 12;
+const BODY = 128 * 1024;
 
 type Answering = { readonly port: number; asked(): number; held(): number };
 
@@ -82,6 +84,34 @@ test.each([
   });
   honest.resume();
   await until(() => read >= SMALL.length);
+});
+
+test('bodies that clients never finish have the same bound', async () => {
+  const ended = new Set<Socket>();
+  const door = new Door(
+    { name: 'test', limits: { ...SMALL_DOOR, bodyBytes: BODY, heldBytes: 4 * BODY }, hosts: null, origins: null },
+    {
+      request: async (request, response) => {
+        request.socket.once('close', () => ended.add(request.socket));
+        await readBody(request, BODY);
+        response.end('read');
+      },
+    },
+    { log: quietLog },
+  );
+  const { port } = await door.listen({ host: '127.0.0.1', port: 0 }, { what: 'tests' });
+  onTestFinished(() => door.close());
+  const post = (bytes: number) => `POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${BODY}\r\n\r\n${'x'.repeat(bytes)}`;
+  const honest = ask(port, '127.0.0.3', post(BODY / 2));
+  for (let i = 0; i < LIARS; i++) ask(port, '127.0.0.2', post(BODY - 1));
+  // Three of them, and the honest one, fit.
+  await until(() => ended.size === LIARS - 3);
+  let text = '';
+  honest.on('data', (data) => {
+    text += data;
+  });
+  honest.resume().write('x'.repeat(BODY / 2));
+  await until(() => text.endsWith('read'));
 });
 
 test('a public service has such a bound', () => {
