@@ -3,6 +3,7 @@
  * scores. It knows nothing about the chain: messages are interpreted by the node's thread (NodeSide).
  */
 import { randomInt } from 'node:crypto';
+import { getHeapStatistics } from 'node:v8';
 import { TopicValidatorResult } from '@libp2p/gossipsub';
 import type { Connection, IdentifyResult, PeerId, Stream } from '@libp2p/interface';
 import { equalBytes, toHex } from '../../../protocol/bytes.ts';
@@ -422,7 +423,7 @@ export class PeerHost implements HostSide {
       sentBytes,
       barred,
       connections: this.#host.getConnections().length,
-      threadMemoryBytes: process.memoryUsage().heapUsed,
+      threadMemoryBytes: getHeapStatistics().used_heap_size,
       rememberedMessages: insideOf(this.#host.services.gossip).seenCache.size,
       peers: [...this.#ready].map(([peer, { address, direction, release, height, since }]) => ({
         peer,
