@@ -14,7 +14,7 @@ import { nativeHex } from '../../runtime/native/native-hex.ts';
 import { byteaTexts, type Transaction } from '../database/connect.ts';
 import { copyIn } from '../database/copy-in.ts';
 import { takeTurn } from '../database/row-turns.ts';
-import { doubledRuns, noteDoubled } from '../journal/doubled-shares.ts';
+import { type DoubledShare, noteDoubled } from '../journal/doubled-shares.ts';
 import { fillHoles, type Likeness } from '../journal/filled-holes.ts';
 import type { JournalEntry } from '../journal/journal.ts';
 import {
@@ -338,11 +338,13 @@ export class Intake {
     doubled: ReadonlySet<Taken>,
     likenesses: ReadonlyMap<string, Likeness>,
   ): Promise<void> {
-    for (const [bootId, entries] of Map.groupBy(fresh, (entry) => entry.bootId)) {
-      const counts = (entry: Taken) => (entry.record.kind === 'share' ? !doubled.has(entry) : null);
-      const runs = doubledRuns(entries.map((entry) => ({ sequence: entry.sequence, counts: counts(entry) })));
-      await noteDoubled(transaction, bootId, runs);
-    }
+    const noted = [...doubled].flatMap(({ bootId, sequence, record }): DoubledShare[] => {
+      if (record.kind !== 'share' || record.identity === null) return [];
+      const { anchorHeight, bytes: identity } = record.identity;
+      const [service, accountId] = [serviceNumber(record.service), this.accountId(record.account)];
+      return [{ bootId, sequence, service, accountId, work: record.work, anchorHeight, identity }];
+    });
+    if (noted.length > 0) await noteDoubled(transaction, noted);
     const shares = fresh.flatMap((entry) => {
       const { bootId, sequence, record } = entry;
       if (record.kind !== 'share') return [];

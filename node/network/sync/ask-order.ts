@@ -123,12 +123,13 @@ export class AskOrder {
     return this.#of(peer).portion;
   }
 
-  /** What became of a question for this portion; of those that were under way together one counts. `soon`: four times as much would have come in time. */
-  took(peer: PeerName, portion: number, how: 'late' | 'soon' | 'anew'): void {
+  /** What became of a question for this part of a whole one. `soon`: four times as much would have come in time. */
+  took(peer: PeerName, asked: number, how: 'late' | 'soon' | 'anew'): void {
     const record = this.#records.get(peer);
-    if (record?.portion !== portion) return;
+    if (record === undefined) return;
     if (how === 'anew') record.portion = 1;
-    else record.portion = how === 'late' ? Math.max(LEAST_PORTION, portion / 4) : Math.min(1, portion * 4);
+    else if (how === 'late') record.portion = Math.min(record.portion, Math.max(LEAST_PORTION, asked / 4));
+    else record.portion = Math.max(record.portion, Math.min(1, asked * 4));
   }
 
   askedAt(peer: PeerName): number {
@@ -171,8 +172,9 @@ export class AskOrder {
     return found?.peer;
   }
 
-  #isFree({ held, restsUntil }: PeerRecord, places: number): boolean {
-    return held.size < places && restsUntil <= this.steady();
+  /** Of whom less is asked at once, fewer questions are: they would share its line. */
+  #isFree({ held, restsUntil, portion }: PeerRecord, places: number): boolean {
+    return held.size < Math.max(1, portion * places) && restsUntil <= this.steady();
   }
 
   #rank(record: PeerRecord): number | undefined {
