@@ -1,9 +1,8 @@
 /**
- * Checks that the rewards of a slice are in credit lists in time (books rule 24): a pool that publishes no list shows
+ * Checks that the rewards of each slice are in credit lists in time (books rule 24): a pool that publishes no list shows
  * nothing that could be false. With a node all rewards of the pool's address are checked; without one, those that the
  * pool itself names.
  */
-
 import { bookedService } from '../../protocol/books/block-service.ts';
 import { type BooksSources, readBlocks, readRewards, TooManyChanges } from '../../protocol/books/books-evidence.ts';
 import { type BooksService, isWhole } from '../../protocol/books/books-slice.ts';
@@ -12,8 +11,16 @@ import { rewardTransaction } from '../../protocol/books/books-verdict.ts';
 import { PoolOmission } from '../../protocol/books/pool-silence.ts';
 import { fromHex } from '../../protocol/bytes.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
-import type { Terms } from './pool-reads.ts';
+import type { Finding, Suspicions } from './books-alarms.ts';
+import type { Heights } from './heights.ts';
+import { judged, type Terms } from './pool-reads.ts';
 
+/** Slices that are looked at in one round, of new ones and of those that wait for a later list. */
+const MAX_SLICES = 8;
+/** A miner that was offline for longer starts with this many slices. */
+const MAX_MISSED = 1_024;
+/** Limit of slices to be checked again; beyond it, newer slices wait until the oldest are done. */
+const MAX_AGAIN = 1_024;
 /** A list waits for rewards, and as long again for one that is held; then some cuts for a pool that is late. */
 const DUE_CUTS = 2 * REGISTRATION_WINDOW + 16;
 /** A reward in no list this long (four hours) after its slice's lists were due counts as withheld (rule 27). */
@@ -25,7 +32,7 @@ const MAX_BLOCKS = 1_000;
 /** Lists requested per check of a slice; the others follow in the next. */
 const MAX_LISTS = 8;
 
-export type MissingReward = {
+type MissingReward = {
   /**
    * `not_named`: the pool does not list it. `no_list`: the list is missing. `not_in_list`: the list does not contain
    * it. `other_service`: the block is of this service, but the pool books it under the other.
@@ -36,7 +43,7 @@ export type MissingReward = {
 };
 
 /** The node did not answer, or has not read that far. */
-export class NodeSilence extends Error {}
+class NodeSilence extends Error {}
 
 const ofNode = <T>(answer: Promise<T>): Promise<T> =>
   answer.catch((error: Error) => {
@@ -44,7 +51,7 @@ const ofNode = <T>(answer: Promise<T>): Promise<T> =>
   });
 
 type Sources = Pick<BooksSources, 'pool' | 'node'>;
-export type RewardSources = Sources & {
+type RewardSources = Sources & {
   /** Blocks in a list; none if the list is false. */
   readonly blocksOf: (service: BooksService, slice: number) => Promise<ReadonlySet<string>>;
   /** Reports an existing list. False if too many wait to be judged; then it must be reported again. */
@@ -55,10 +62,10 @@ export type RewardSources = Sources & {
 type Named = { readonly block: string; readonly service: BooksService; readonly list: number | null };
 
 /** Check again when the lists of slice `at` are due, from list `from` on. */
-export type Again = { readonly at: number; readonly from: number };
+type Again = { readonly at: number; readonly from: number };
 
 /** `withheld`: rewards that the pool holds, or defers to a missing list, for too long. */
-export type Looked = {
+type Looked = {
   readonly missing?: MissingReward | undefined;
   readonly again?: Again | undefined;
   readonly withheld?: number | undefined;
@@ -79,8 +86,106 @@ export function dueSlices(
   return due < first.from_slice ? undefined : { due, open: Math.floor(said / cuts) };
 }
 
-export async function indexedHeight(address: string, node: NonNullable<BooksSources['node']>): Promise<number> {
-  return (await ofNode(node.addressChanges({ addresses: [address], after_height: 0, limit: 1 }))).indexed_height;
+const MALFORMED: Looked = { missing: { why: 'not_named', reward: 'malformed' } };
+
+/** What a round of the check looks at, and by. */
+type Round = {
+  readonly service: BooksService;
+  readonly terms: Terms;
+  readonly due: number;
+  readonly open: number;
+  readonly sources: RewardSources;
+  readonly suspicions: Suspicions;
+};
+
+/**
+ * Rewards are checked slice by slice, so that none is skipped. A suspicious slice is checked until it is cleared or
+ * confirmed; one whose blocks are in a later list is checked again when that list is due.
+ */
+export class DueRewards {
+  /** By service: the newest slice whose rewards were checked. */
+  readonly #through = new Map<BooksService, number>();
+  /** Services with due slices that were not checked yet. */
+  readonly #behind = new Set<BooksService>();
+  /** By `service/slice`: when a slice is checked again. */
+  readonly #again = new Map<string, Again>();
+
+  /** More is due than was checked: the next round follows soon. */
+  get isBehind(): boolean {
+    return this.#behind.size > 0;
+  }
+
+  async *check(
+    service: BooksService,
+    terms: Terms,
+    { said, known, isApart }: Heights,
+    sources: RewardSources,
+    suspicions: Suspicions,
+  ): AsyncGenerator<Finding> {
+    // The miner's own node does not answer: not the pool's fault.
+    if (sources.node !== null && known === undefined) return;
+    // Books that are some minutes behind the ledger do not have the newest lists yet.
+    const height = Math.min(said ?? Number.MAX_SAFE_INTEGER, known ?? Number.MAX_SAFE_INTEGER);
+    const found = dueSlices(terms, service, { height, said: said ?? height });
+    if (found === undefined) return;
+    const slices = isApart ? { ...found, open: Number.MAX_SAFE_INTEGER } : found;
+    const round = { service, terms, ...slices, sources, suspicions };
+    try {
+      yield* this.#new(round);
+      yield* this.#later(round);
+    } catch (error) {
+      if (!(error instanceof NodeSilence)) throw error;
+    }
+  }
+
+  async *#new(round: Round): AsyncGenerator<Finding> {
+    const { service, due } = round;
+    // Capped at what is due now: a false height must not prevent the check of later slices.
+    const through = Math.max(Math.min(this.#through.get(service) ?? due - 1, due), due - MAX_MISSED);
+    this.#through.set(service, through);
+    if (due > through + MAX_SLICES) this.#behind.add(service);
+    else this.#behind.delete(service);
+    for (let slice = through + 1; slice <= Math.min(due, through + MAX_SLICES); slice++) {
+      if (!(yield* this.#slice(slice, slice, round))) return;
+      this.#through.set(service, slice);
+    }
+  }
+
+  async *#later(round: Round): AsyncGenerator<Finding> {
+    const { service, due } = round;
+    const ready = [...this.#again].filter(([name, { at }]) => name.startsWith(`${service}/`) && at <= due);
+    for (const [name, { from }] of ready.slice(0, MAX_SLICES))
+      yield* this.#slice(Number(name.split('/')[1]), from, round);
+  }
+
+  /** False if it looks wrong and must be checked again. */
+  async *#slice(slice: number, from: number, round: Round): AsyncGenerator<Finding, boolean> {
+    const { service, due, open, terms, sources, suspicions } = round;
+    const what = `${service}/${slice}`;
+    const look = () => lookForRewards({ service, slice, from, due, open }, terms, sources);
+    const { missing, again, withheld, isCrowded } = await judged(look, MALFORMED);
+    if (!suspicions.isSure(`rewards ${what}`, missing !== undefined || withheld !== undefined)) return false;
+    if (missing !== undefined) yield ['rewards_hidden', what, { service, slice, ...missing }];
+    if (withheld !== undefined) yield ['rewards_withheld', what, { service, slice, rewards: withheld }];
+    if (isCrowded) yield ['rewards_crowded', what, { service, slice }];
+    if (again === undefined) this.#again.delete(what);
+    else if (this.#again.has(what) || this.#again.size < MAX_AGAIN) this.#again.set(what, again);
+    else return false;
+    return true;
+  }
+
+  save(): { readonly due: unknown; readonly again: unknown } {
+    return { due: [...this.#through], again: [...this.#again] };
+  }
+
+  /** A malformed state is ignored. */
+  restore({ due, again }: { readonly due?: unknown; readonly again?: unknown }): void {
+    for (const [service, slice] of Array.isArray(due) ? due : [])
+      if (isWhole(slice)) this.#through.set(service as BooksService, slice);
+    for (const [name, list] of Array.isArray(again) ? again.slice(-MAX_AGAIN) : [])
+      if (typeof name === 'string' && isWhole(list?.at) && isWhole(list.from))
+        this.#again.set(name, { at: list.at, from: list.from });
+  }
 }
 
 type Asked = {
@@ -96,7 +201,7 @@ type Asked = {
  * The missing rewards of a slice, for a miner of a service. A slice with many dust outputs must not block the check of
  * later ones.
  */
-export async function lookForRewards(asked: Asked, terms: Terms, sources: RewardSources): Promise<Looked> {
+async function lookForRewards(asked: Asked, terms: Terms, sources: RewardSources): Promise<Looked> {
   try {
     return await lookByLedger(asked, terms, sources);
   } catch (error) {

@@ -11,7 +11,6 @@ import {
   readPayoutTerms,
   unlistedSum,
 } from '../../protocol/books/account-payments.ts';
-import type { BooksSources } from '../../protocol/books/books-evidence.ts';
 import { type BooksService, isWhole } from '../../protocol/books/books-slice.ts';
 import {
   highestThreshold,
@@ -23,19 +22,16 @@ import {
   unlistedWords,
   unpaidBound,
 } from '../../protocol/evidence/unpaid-evidence.ts';
+import type { Watching } from './pool-reads.ts';
+import type { Clocks } from './signed-books.ts';
 
-export type PaymentWatchDependencies = {
-  readonly pool: BooksSources['pool'];
-  readonly node: BooksSources['node'];
+export type PaymentWatchDependencies = Pick<Watching, 'pool' | 'node' | 'wallMillis' | 'nowMillis'> & {
   readonly alarm: (
     kind: 'unpaid',
     what: string,
     fields: Readonly<Record<string, unknown>>,
     evidence: UnpaidEvidence,
   ) => void;
-  readonly wallMillis: () => number;
-  /** Never goes back. */
-  readonly nowMillis: () => number;
 };
 
 /** A longer time without reading payments does not count: the pool had no chance to show them. */
@@ -72,11 +68,9 @@ export type PaymentRound = {
 /** A pool that claims a much too high height in the first round would owe nothing for a long time. */
 const FALLEN = 'the pool’s books are behind what they were when payments were first looked at, by its own word';
 
-export class PaymentWatch {
-  readonly #address: string;
-  /** Given by the user; undefined if the pool's statement counts. */
-  readonly #threshold: bigint | undefined;
-  readonly #dependencies: PaymentWatchDependencies;
+/** An account's credits and payments, and what the pool said of its threshold. */
+export class KnownPayments {
+  readonly #clocks: Clocks;
   /** By `service/slice`, oldest first. */
   readonly #credits = new Map<string, Credit>();
   #oldCredits = 0n;
@@ -102,13 +96,9 @@ export class PaymentWatch {
   /** By the steady clock. */
   #lookedMillis: number | undefined;
   #wasPaused = false;
-  #lapse: string | undefined;
-  #hasFallen = false;
 
-  constructor(address: string, threshold: bigint | undefined, dependencies: PaymentWatchDependencies) {
-    this.#address = address;
-    this.#threshold = threshold;
-    this.#dependencies = dependencies;
+  constructor(clocks: Clocks) {
+    this.#clocks = clocks;
   }
 
   /** The account's credit in a list that was judged and is not false. */
@@ -117,7 +107,7 @@ export class PaymentWatch {
     const [oldest] = this.#credits.keys();
     const isBefore = this.#credits.size >= MAX_UNPAID_CREDITS && slice <= sliceOf(oldest ?? name);
     if (atoms === 0n || this.#credits.has(name) || isBefore || slice <= (this.#from ?? -1)) return;
-    this.#credits.set(name, { atoms, atMillis: this.#watchedMillis + this.#passedAt(this.#dependencies.nowMillis()) });
+    this.#credits.set(name, { atoms, atMillis: this.#watchedMillis + this.#passedAt(this.#clocks.nowMillis()) });
     for (const [first, { atoms: sum }] of this.#credits) {
       if (this.#credits.size <= MAX_UNPAID_CREDITS) break;
       this.#credits.delete(first);
@@ -125,136 +115,27 @@ export class PaymentWatch {
     }
   }
 
-  /** Why payments cannot be judged while something is owed. */
-  get lapse(): string | undefined {
-    if (this.#hasFallen) return FALLEN;
-    return this.#creditsBefore(Number.POSITIVE_INFINITY) > this.#paid ? this.#lapse : undefined;
+  /** What the ledger is asked about; before the first round nothing is known. */
+  asked(address: string, payer: string): AskedPayments {
+    const known = this.#from === undefined ? null : this.#payments;
+    return { address, payer, known, fromHeight: this.#fromHeight };
   }
 
-  /** No answer is no accusation: another pool may not have these routes. */
-  async round(round: PaymentRound): Promise<void> {
-    this.#lapse = await this.#look(round).catch((error: unknown) =>
-      error instanceof Error ? error.message : String(error),
-    );
+  hasFallen(closed: number): boolean {
+    return closed < (this.#from ?? closed);
   }
 
-  async #look({ lapse, closed, height, payer }: PaymentRound): Promise<string | undefined> {
-    const { node, pool, nowMillis } = this.#dependencies;
-    if (lapse !== undefined && node !== null) return lapse;
-    if (closed === undefined) return 'the pool does not say how far its books are';
-    this.#hasFallen = closed < (this.#from ?? closed);
-    const terms = await readPayoutTerms(this.#address, pool);
-    const asked = {
-      address: this.#address,
-      payer,
-      known: this.#from === undefined ? null : this.#payments,
-      fromHeight: this.#fromHeight,
-    };
-    const { found, denied } = await newPayments(asked, { pool, node });
-    for (const [transaction, payment] of [...found].reverse())
-      this.#pay(transaction, this.#from === undefined ? { ...payment, atoms: 0n } : payment);
-    if (this.#from === undefined) this.#begin(closed, height ?? 0);
-    this.#watch(terms.isPaused, nowMillis());
-    const bound = unpaidBound(terms.intervalMillis);
-    const { atoms: threshold, isRaised } = this.#thresholdOf(terms, bound, await this.#date());
-    const known = { ...asked, known: this.#payments, fromHeight: this.#fromHeight };
-    const unlisted = await this.#judge({ ...terms, threshold, bound, denied, asked: known });
-    if (unlisted > 0n) return unlistedWords(unlisted);
-    if (terms.isPaused) return 'the pool says that its payouts are paused';
-    if (isRaised) return `the pool pays this address from ${threshold} atoms on, ${this.#least} before`;
-    return this.#wordAlone(threshold, terms.advanced);
-  }
-
-  /**
-   * A threshold chosen by the pool could defer every payment for ever, and so could an advance. But one may be the
-   * account's own choice, or high for a small miner, and the other true, so this is not an accusation.
-   */
-  #wordAlone(threshold: bigint, advanced: bigint): string | undefined {
-    const owed = this.#creditsBefore(this.#watchedMillis - WORD_MILLIS) - this.#paid;
-    const isOwnWord = this.#threshold !== undefined;
-    if (owed <= 0n || (isOwnWord && (advanced === 0n || owed < threshold))) return undefined;
-    const more = advanced === 0n ? '' : `, and that it once paid it ${advanced} more than it had credited`;
-    return `${owed} atoms are not paid after ${WORD_DAYS} days, and the pool says that it pays this address from ${threshold} on${more}`;
-  }
-
-  /** The first round. Earlier credits may be covered by earlier payments. */
-  #begin(closed: number, newest: number): void {
+  /** Payments that were found, newest first. The first round begins the count: earlier credits may be covered by earlier payments. */
+  found(payments: ReadonlyMap<string, Payment>, closed: number, newest: number): void {
+    const isFirst = this.#from === undefined;
+    for (const [transaction, payment] of [...payments].reverse())
+      this.#pay(transaction, isFirst ? { ...payment, atoms: 0n } : payment);
+    if (!isFirst) return;
     this.#from = closed;
     // A pool could name payments of older cuts, which a node that began with a snapshot does not have.
     this.#fromHeight = newest;
     for (const name of [...this.#credits.keys()]) if (sliceOf(name) <= closed) this.#credits.delete(name);
     for (const { height } of this.#payments.values()) this.#fromHeight = Math.max(this.#fromHeight, height);
-  }
-
-  /** A pause counts only if it was reported in both rounds: a pool that reports one occasionally gains nothing. */
-  #watch(isPaused: boolean, now: number): void {
-    if (!(isPaused && this.#wasPaused)) this.#watchedMillis += this.#passedAt(now);
-    [this.#lookedMillis, this.#wasPaused] = [now, isPaused];
-  }
-
-  /** Time since the last round, if it counts. */
-  #passedAt(now: number): number {
-    const passed = now - (this.#lookedMillis ?? now);
-    return passed > 0 && passed <= GAP_MILLIS ? Math.round(passed) : 0;
-  }
-
-  /** What the pool's dates are compared with: the ledger's, where there is a node. */
-  async #date(): Promise<number> {
-    const { node, wallMillis } = this.#dependencies;
-    const newest = node === null ? undefined : (await node.cuts({ limit: 1 })).cuts[0];
-    return newest?.finalized_at_millis ?? wallMillis();
-  }
-
-  #thresholdOf(thresholds: Thresholds, bound: number, now: number): Threshold {
-    const { minimum } = thresholds;
-    this.#least = this.#least === undefined || minimum < this.#least ? minimum : this.#least;
-    const atoms = this.#threshold ?? highestThreshold(thresholds, now, bound);
-    const isRaised = this.#threshold === undefined && minimum > this.#least;
-    const before = this.#highest;
-    const isOver = before === undefined || atoms >= before.atoms || this.#watchedMillis - before.atMillis >= bound;
-    this.#highest = isOver ? { atoms, atMillis: this.#watchedMillis, isRaised } : before;
-    return this.#highest;
-  }
-
-  /** Returns the payments that the pool omits, where without them it would owe too much. */
-  async #judge({ threshold, advanced, bound, isPaused, denied, asked }: Due): Promise<bigint> {
-    const { node } = this.#dependencies;
-    const credited = this.#creditsBefore(this.#watchedMillis - bound);
-    const facts = { credited, paid: this.#paid, threshold, advanced, isPaused };
-    if (judgeUnpaid(facts) !== 'unpaid') return 0n;
-    const unlisted = node === null ? 0n : await unlistedSum(asked, node);
-    if (judgeUnpaid({ ...facts, unlisted }) === 'unlisted') return unlisted;
-    const owed = credited - this.#paid;
-    const hours = Math.floor(bound / 3_600_000);
-    this.#dependencies.alarm(
-      'unpaid',
-      String(this.#payments.size),
-      { owed, threshold, hours, paid: this.#paid, denied },
-      {
-        format: UNPAID_EVIDENCE_FORMAT,
-        address: this.#address,
-        threshold: String(threshold),
-        owed: String(owed),
-        at_millis: this.#dependencies.wallMillis(),
-        for_hours: hours,
-        credits: [...this.#credits].map(([name, { atoms }]) => ({
-          service: name.split('/')[0] as BooksService,
-          slice: sliceOf(name),
-          amount: String(atoms),
-        })),
-      },
-    );
-    return 0n;
-  }
-
-  #creditsBefore(millis: number): bigint {
-    let sum = this.#oldCredits;
-    for (const { atoms, atMillis } of this.#credits.values()) if (atMillis <= millis) sum += atoms;
-    return sum;
-  }
-
-  get #paid(): bigint {
-    return [...this.#payments.values()].reduce((sum, { atoms }) => sum + atoms, this.#oldPayments);
   }
 
   #pay(transaction: string, payment: Payment): void {
@@ -267,9 +148,62 @@ export class PaymentWatch {
     }
   }
 
+  /** A pause counts only if it was reported in both rounds: a pool that reports one occasionally gains nothing. */
+  looked(isPaused: boolean): void {
+    const now = this.#clocks.nowMillis();
+    if (!(isPaused && this.#wasPaused)) this.#watchedMillis += this.#passedAt(now);
+    [this.#lookedMillis, this.#wasPaused] = [now, isPaused];
+  }
+
+  /** Time since the last round, if it counts. */
+  #passedAt(now: number): number {
+    const passed = now - (this.#lookedMillis ?? now);
+    return passed > 0 && passed <= GAP_MILLIS ? Math.round(passed) : 0;
+  }
+
+  /** `own`: given by the user; `date`: what the pool's dates are compared with. */
+  threshold(own: bigint | undefined, said: Thresholds, bound: number, date: number): Threshold {
+    const { minimum } = said;
+    this.#least = this.#least === undefined || minimum < this.#least ? minimum : this.#least;
+    const atoms = own ?? highestThreshold(said, date, bound);
+    const isRaised = own === undefined && minimum > this.#least;
+    const before = this.#highest;
+    const isOver = before === undefined || atoms >= before.atoms || this.#watchedMillis - before.atMillis >= bound;
+    this.#highest = isOver ? { atoms, atMillis: this.#watchedMillis, isRaised } : before;
+    return this.#highest;
+  }
+
+  get least(): bigint | undefined {
+    return this.#least;
+  }
+
+  get count(): number {
+    return this.#payments.size;
+  }
+
+  get paid(): bigint {
+    return [...this.#payments.values()].reduce((sum, { atoms }) => sum + atoms, this.#oldPayments);
+  }
+
+  /** Credits that were known for so long, in watched time. */
+  creditedFor(millis: number): bigint {
+    let sum = this.#oldCredits;
+    for (const { atoms, atMillis } of this.#credits.values())
+      if (atMillis <= this.#watchedMillis - millis) sum += atoms;
+    return sum;
+  }
+
+  get credits(): UnpaidEvidence['credits'] {
+    return [...this.#credits].map(([name, { atoms }]) => ({
+      service: name.split('/')[0] as BooksService,
+      slice: sliceOf(name),
+      amount: String(atoms),
+    }));
+  }
+
   save(): unknown {
+    const { nowMillis, wallMillis } = this.#clocks;
     const highest = this.#highest;
-    const { nowMillis, wallMillis } = this.#dependencies;
     return {
       credits: [...this.#credits].map(([name, { atoms, atMillis }]) => [name, String(atoms), atMillis]),
       payments: [...this.#payments].map(([transaction, { atoms, height }]) => [transaction, String(atoms), height]),
@@ -295,9 +229,112 @@ export class PaymentWatch {
     [this.#from, this.#fromHeight] = [read.from, read.fromHeight];
     [this.#least, this.#highest, this.#wasPaused] = [read.least, read.highest, read.wasPaused];
     this.#watchedMillis = read.watched;
+    const { nowMillis, wallMillis } = this.#clocks;
     // The time since then, by a clock that may have been set meanwhile, counts up to the gap alone.
-    const { nowMillis, wallMillis } = this.#dependencies;
     this.#lookedMillis = read.looked === undefined ? undefined : nowMillis() - (wallMillis() - read.looked);
+  }
+}
+
+export class PaymentWatch {
+  readonly known: KnownPayments;
+  readonly #address: string;
+  /** Given by the user; undefined if the pool's statement counts. */
+  readonly #threshold: bigint | undefined;
+  readonly #dependencies: PaymentWatchDependencies;
+  #lapse: string | undefined;
+  #hasFallen = false;
+
+  constructor(
+    address: string,
+    threshold: bigint | undefined,
+    dependencies: PaymentWatchDependencies,
+    known = new KnownPayments(dependencies),
+  ) {
+    this.known = known;
+    this.#address = address;
+    this.#threshold = threshold;
+    this.#dependencies = dependencies;
+  }
+
+  /** Why payments cannot be judged while something is owed. */
+  get lapse(): string | undefined {
+    if (this.#hasFallen) return FALLEN;
+    return this.known.creditedFor(Number.NEGATIVE_INFINITY) > this.known.paid ? this.#lapse : undefined;
+  }
+
+  /** No answer is no accusation: another pool may not have these routes. */
+  async round(round: PaymentRound): Promise<void> {
+    this.#lapse = await this.#look(round).catch((error: unknown) =>
+      error instanceof Error ? error.message : String(error),
+    );
+  }
+
+  async #look({ lapse, closed, height, payer }: PaymentRound): Promise<string | undefined> {
+    const { known } = this;
+    const { node, pool } = this.#dependencies;
+    if (lapse !== undefined && node !== null) return lapse;
+    if (closed === undefined) return 'the pool does not say how far its books are';
+    this.#hasFallen = known.hasFallen(closed);
+    const terms = await readPayoutTerms(this.#address, pool);
+    const { found, denied } = await newPayments(known.asked(this.#address, payer), { pool, node });
+    known.found(found, closed, height ?? 0);
+    known.looked(terms.isPaused);
+    const bound = unpaidBound(terms.intervalMillis);
+    const { atoms: threshold, isRaised } = known.threshold(this.#threshold, terms, bound, await this.#date());
+    const unlisted = await this.#judge({
+      ...terms,
+      threshold,
+      bound,
+      denied,
+      asked: known.asked(this.#address, payer),
+    });
+    if (unlisted > 0n) return unlistedWords(unlisted);
+    if (terms.isPaused) return 'the pool says that its payouts are paused';
+    if (isRaised) return `the pool pays this address from ${threshold} atoms on, ${known.least} before`;
+    return this.#wordAlone(threshold, terms.advanced);
+  }
+
+  /**
+   * A threshold chosen by the pool could defer every payment for ever, and so could an advance. But one may be the
+   * account's own choice, or high for a small miner, and the other true, so this is not an accusation.
+   */
+  #wordAlone(threshold: bigint, advanced: bigint): string | undefined {
+    const owed = this.known.creditedFor(WORD_MILLIS) - this.known.paid;
+    const isOwnWord = this.#threshold !== undefined;
+    if (owed <= 0n || (isOwnWord && (advanced === 0n || owed < threshold))) return undefined;
+    const more = advanced === 0n ? '' : `, and that it once paid it ${advanced} more than it had credited`;
+    return `${owed} atoms are not paid after ${WORD_DAYS} days, and the pool says that it pays this address from ${threshold} on${more}`;
+  }
+
+  /** What the pool's dates are compared with: the ledger's, where there is a node. */
+  async #date(): Promise<number> {
+    const { node, wallMillis } = this.#dependencies;
+    const newest = node === null ? undefined : (await node.cuts({ limit: 1 })).cuts[0];
+    return newest?.finalized_at_millis ?? wallMillis();
+  }
+
+  /** Returns the payments that the pool omits, where without them it would owe too much. */
+  async #judge({ threshold, advanced, bound, isPaused, denied, asked }: Due): Promise<bigint> {
+    const { node, wallMillis } = this.#dependencies;
+    const { paid, count, credits } = this.known;
+    const credited = this.known.creditedFor(bound);
+    const facts = { credited, paid, threshold, advanced, isPaused };
+    if (judgeUnpaid(facts) !== 'unpaid') return 0n;
+    const unlisted = node === null ? 0n : await unlistedSum(asked, node);
+    if (judgeUnpaid({ ...facts, unlisted }) === 'unlisted') return unlisted;
+    const owed = credited - paid;
+    const hours = Math.floor(bound / 3_600_000);
+    const evidence: UnpaidEvidence = {
+      format: UNPAID_EVIDENCE_FORMAT,
+      address: this.#address,
+      threshold: String(threshold),
+      owed: String(owed),
+      at_millis: wallMillis(),
+      for_hours: hours,
+      credits,
+    };
+    this.#dependencies.alarm('unpaid', String(count), { owed, threshold, hours, paid, denied }, evidence);
+    return 0n;
   }
 }
 
