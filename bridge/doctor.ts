@@ -1,5 +1,6 @@
 /** What a stratum server needs (`svc-bridge doctor`, and the pool's). */
 
+import type { SteadyClock } from '../runtime/clock/clock.ts';
 import { bad, type Check, ok, warn } from '../runtime/doctor/doctor.ts';
 import { DATASET_BYTES, memoryCheck, openFilesCheck, PROGRAM_BYTES } from '../runtime/doctor/machine.ts';
 import { miningListenerChecks } from '../runtime/doctor/other-programs.ts';
@@ -18,7 +19,7 @@ export const stratumDoctor = (
     readonly powMode: 'full' | 'light';
     readonly node: readonly string[];
   },
-  now: () => number,
+  now: SteadyClock,
 ): Check[] => [
   memoryCheck(
     PROGRAM_BYTES + (values.network !== 'development' && values.powMode === 'full' ? DATASET_BYTES : 0),

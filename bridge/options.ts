@@ -17,6 +17,7 @@ import {
   text,
   type ValuesOf,
 } from '../runtime/command-line/command-line.ts';
+import { roomForConnections } from '../runtime/files/open-files.ts';
 import { BAN_DEFAULTS, type BanOptions } from './session/ban-score.ts';
 import { JOB_LIFE_DEFAULTS, type JobLife } from './session/job-book.ts';
 import { VARDIFF_DEFAULTS, type VardiffOptions } from './session/vardiff.ts';
@@ -176,7 +177,7 @@ export function limitsOf(values: StratumValues): StratumLimits {
   const burst = D.submits.burst / D.submits.perSecond;
   return {
     ...D,
-    connections: values.maxConnections,
+    connections: Math.min(values.maxConnections, roomForConnections()),
     connectionsPerAddress: values.maxPerAddress,
     loginMillis: values.loginTime,
     idleMillis: values.idleTime,

@@ -8,7 +8,7 @@ import type { Duplex } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import { type Bytes, equalBytes, toHex } from '../protocol/bytes.ts';
 import { REGISTRATION_WINDOW } from '../protocol/network.ts';
-import { steadyNow } from '../runtime/clock/clock.ts';
+import { type SteadyClock, steadyNow } from '../runtime/clock/clock.ts';
 import { ConnectionCount, connectionCountMemory } from './connection/connection-count.ts';
 import { Desk } from './connection/desk.ts';
 import type { DeskOptions } from './connection/desk-options.ts';
@@ -94,7 +94,7 @@ class MainServer implements StratumServer {
   epochLength: number | undefined;
   readonly #options: StratumServerOptions;
   readonly #dependencies: StratumServerDependencies;
-  readonly #now: () => number;
+  readonly #now: SteadyClock;
   readonly #listeners = new Map<number, ListenerControl>();
   readonly #bans: BanList;
   readonly #blocks: FoundBlocks;

@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream';
 import type { Verifier } from '../kernels/verifier.ts';
 import type { Bytes } from '../protocol/bytes.ts';
 import type { Network } from '../protocol/network.ts';
+import type { SteadyClock } from '../runtime/clock/clock.ts';
 import type { Logger } from '../runtime/log/log.ts';
 import type { AnchorFigures } from './nodes/drawn-anchors.ts';
 import type { TemplateStore } from './nodes/template-store.ts';
@@ -47,7 +48,7 @@ export type StratumServerDependencies = {
   readonly sessions?: SessionShelf;
   /** Called for every ban by this server, so that other instances can apply it too. */
   readonly onBan?: (key: string, untilMillis: number) => void;
-  readonly now?: () => number;
+  readonly now?: SteadyClock;
 };
 
 export type StratumFigures = {

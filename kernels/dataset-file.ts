@@ -22,6 +22,7 @@ import { dirname, join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { ByteWriter, equalBytes, utf8 } from '../protocol/bytes.ts';
 import { datasetSeed } from '../protocol/crypto/pow.ts';
+import { type WallClock, wallMillis } from '../runtime/clock/clock.ts';
 import type { Progress } from './backend.ts';
 import type { Layout } from './cpu/layout.ts';
 import type { DatasetStore } from './cpu/prepare-epoch.ts';
@@ -152,10 +153,10 @@ export class DatasetFiles implements DatasetStore {
   readonly #use: DatasetUse;
   #closed = false;
 
-  constructor(options: { directory: string }, dependencies: { log: Log; now?: () => number }) {
+  constructor(options: { directory: string }, dependencies: { log: Log; now?: WallClock }) {
     this.#directory = options.directory;
     this.#log = dependencies.log;
-    this.#use = new DatasetUse(options.directory, dependencies.now ?? Date.now);
+    this.#use = new DatasetUse(options.directory, dependencies.now ?? wallMillis);
   }
 
   #path(epoch: number, layout: Layout): string {

@@ -5,6 +5,7 @@
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { WallClock } from '../runtime/clock/clock.ts';
 import { readSmallFile } from '../runtime/files/small-file.ts';
 
 /** Files of one network, the one just saved included. */
@@ -31,11 +32,11 @@ type Entry = { readonly work: number; readonly atMillis: number };
 
 export class DatasetUse {
   readonly #path: string;
-  readonly #now: () => number;
+  readonly #now: WallClock;
   readonly #entries = new Map<string, Entry>();
   #writtenAt: number;
 
-  constructor(directory: string, now: () => number) {
+  constructor(directory: string, now: WallClock) {
     this.#path = join(directory, FILE);
     this.#now = now;
     this.#writtenAt = now();

@@ -4,6 +4,7 @@
  */
 import type { Bytes } from '../protocol/bytes.ts';
 import { powParameters } from '../protocol/crypto/pow.ts';
+import { monotonicMillis } from '../runtime/clock/clock.ts';
 import { kernelModule } from './cpu/module.ts';
 import { assertEpoch, epochToDrop, type PreparedEpoch, prepareEpoch } from './cpu/prepare-epoch.ts';
 import { coreCount, Thread } from './cpu/thread.ts';
@@ -155,7 +156,7 @@ export class OwnVerifier implements Verifier {
     const { network, mode } = this.#options;
     const slots = this.#workers.length;
     const held = await prepareEpoch(powParameters(network), mode, epoch, slots, coreCount(), {
-      now: () => performance.now(),
+      now: monotonicMillis,
       random: Math.random,
       signal: this.#ending.signal,
       store: this.#files,

@@ -3,6 +3,7 @@
  * EXIT and in docs/miner.md.
  */
 import { formatUsername } from '../protocol/stratum/username.ts';
+import { monotonicMillis, wallMillis } from '../runtime/clock/clock.ts';
 import { watchClock } from '../runtime/clock/watched-clock.ts';
 import { parseCommandLine, showListenAddress, UsageError } from '../runtime/command-line/command-line.ts';
 import { claimFormat } from '../runtime/files/directory-format.ts';
@@ -165,7 +166,7 @@ async function measure(
   const { dataDir, tunings } = await openTunings(values);
   const { network, light, unsafeGpu } = values;
   // Progress goes to standard error, so that --json stays JSON.
-  const progress = new ProgressLine({ isTerminal }, { out: terminal.err, now: () => performance.now() });
+  const progress = new ProgressLine({ isTerminal }, { out: terminal.err, now: monotonicMillis });
   const figures = await benchmark(
     { network, seconds, jobMillis: values.benchmarkJobs },
     devices.map((device) => ({
@@ -198,7 +199,7 @@ const settingsOf = async (values: MinerValues, dataDir: string, log: Logger): Pr
 
 async function mine(values: MinerValues, run: Run): Promise<number> {
   const { log } = run.log;
-  const shutdown = new Shutdown({ limitMs: DEFAULT_SHUTDOWN_LIMIT_MS }, { log, process, now: () => performance.now() });
+  const shutdown = new Shutdown({ limitMs: DEFAULT_SHUTDOWN_LIMIT_MS }, { log, process, now: monotonicMillis });
   return await shutdown.run(
     () => begin(values, shutdown, run),
     (error) => refused(error, run.terminal),
@@ -214,7 +215,7 @@ async function begin(
   const { dataDir, tunings } = await openTunings(values);
   const settings = await settingsOf(values, dataDir, log);
   shutdown.signal.throwIfAborted();
-  const now = () => performance.now();
+  const now = monotonicMillis;
   const progress = new ProgressLine(
     { isTerminal },
     {
@@ -232,7 +233,7 @@ async function begin(
     tunings,
     version: version(),
     now,
-    wall: Date.now,
+    wall: wallMillis,
     onNoDevice: () => shutdown.request('no device is left', EXIT.noDevice),
   });
   const say = (lines: readonly string[]): void =>

@@ -4,6 +4,7 @@
  */
 import type { NetworkName } from '../protocol/network.ts';
 import type { ErrorReply } from '../protocol/stratum/errors.ts';
+import type { MonotonicClock, WallClock } from '../runtime/clock/clock.ts';
 import type { LogFields, Logger, LogLevel } from '../runtime/log/log.ts';
 import { openBooks, type PoolBooks } from './books/pool-books.ts';
 import { EpochAllowance, type Moment } from './client/epoch-allowance.ts';
@@ -40,9 +41,9 @@ export type MinerDependencies = {
   readonly progress: ProgressLine;
   readonly tunings: TuningFile;
   readonly version: string;
-  readonly now: () => number;
+  readonly now: MonotonicClock;
   /** Milliseconds of the wall clock. */
-  readonly wall: () => number;
+  readonly wall: WallClock;
   /** No device is left to mine with. */
   readonly onNoDevice: () => void;
 };

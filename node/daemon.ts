@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import { createVerifier } from '../kernels/verifier.ts';
 import { NETWORKS } from '../protocol/network.ts';
-import { steadyMillis } from '../runtime/clock/clock.ts';
+import { steadyMillis, wallMillis } from '../runtime/clock/clock.ts';
 import { watchClock } from '../runtime/clock/watched-clock.ts';
 import { showListenAddress, type ValuesOf } from '../runtime/command-line/command-line.ts';
 import { lockDirectory } from '../runtime/files/directory-lock.ts';
@@ -65,7 +65,7 @@ export async function runDaemon(values: RunValues, { log, shutdown, version }: D
       verifier,
       log,
       now: clock.now,
-      wall: Date.now,
+      wall: wallMillis,
       started: (name, stop) => shutdown.add(name, stop),
       fault: (reason) => shutdown.request(reason, 1),
       figures,

@@ -3,6 +3,7 @@
 import { toHex } from '../protocol/bytes.ts';
 import { chainId, encodeGenesis } from '../protocol/ledger/genesis.ts';
 import type { NetworkName } from '../protocol/network.ts';
+import type { SteadyClock } from '../runtime/clock/clock.ts';
 import type { ValuesOf } from '../runtime/command-line/command-line.ts';
 import { optionName } from '../runtime/command-line/options.ts';
 import { bad, type Check, ok, warn } from '../runtime/doctor/doctor.ts';
@@ -24,7 +25,7 @@ import type { runOptions } from './node-options.ts';
 /** Files of the store and connections of the API, beside the peers. */
 const OWN_FILES = 1_024;
 
-export function nodeDoctor(values: ValuesOf<typeof runOptions>, now: () => number): Check[] {
+export function nodeDoctor(values: ValuesOf<typeof runOptions>, now: SteadyClock): Check[] {
   const { dataDir, network, apiBind, miningBind, metricsBind, powMode } = values;
   const { consensusKeyFile, consensusPasswordFile, heartbeatFeeKeyFile, heartbeatFeePasswordFile } = values;
   const secrets = { consensusKeyFile, consensusPasswordFile, heartbeatFeeKeyFile, heartbeatFeePasswordFile };

@@ -7,6 +7,7 @@ import { dirname } from 'node:path';
 import type { Verifier } from '../kernels/verifier.ts';
 import type { Bytes } from '../protocol/bytes.ts';
 import { BoundedMap } from '../runtime/bounded-map.ts';
+import type { LedgerClock, SteadyClock } from '../runtime/clock/clock.ts';
 import type { Logger } from '../runtime/log/log.ts';
 import { useNativeSha384 } from '../runtime/native/native-sha384.ts';
 import { type Certify, holdsQuorum, isQuorum } from './chain/certificate.ts';
@@ -64,9 +65,9 @@ export type NodeDependencies = {
   /** Whether the key of a member is here. A node that holds too few makes no cuts; without this it holds all. */
   readonly isSigner?: (publicKey: Bytes) => boolean;
   /** Milliseconds since 1970: the time of cuts, templates and blocks. */
-  readonly now: () => number;
+  readonly now: LedgerClock;
   /** The same by a monotonic clock, for durations: how long a draw is kept, what waits longest. Default `now`. */
-  readonly steady?: () => number;
+  readonly steady?: SteadyClock;
   /** An integer from 0 to below `limit`. */
   readonly random: (limit: number) => number;
   readonly log: Logger;
@@ -127,7 +128,7 @@ class EmbeddedNode implements ConsensusNode {
     this.#listeners = new NodeListeners(dependencies.log);
     this.#end = new NodeEnd(dependencies.log, this.#listeners);
     this.#cutMillis = settings.cutMillis;
-    const steady = dependencies.steady ?? dependencies.now;
+    const steady = dependencies.steady ?? ((): number => dependencies.now());
     this.#pool = new WorkPool({ maxBlocks: settings.workPoolBlocks, maxBytes: settings.workPoolBytes });
     this.mempool = new Mempool(
       {

@@ -8,7 +8,7 @@ import type { Certificate } from '../protocol/ledger/cut.ts';
 import { NETWORKS, type NetworkName } from '../protocol/network.ts';
 import type { Evidence } from '../protocol/staking/operation.ts';
 import type { Output } from '../protocol/transactions/transaction.ts';
-import { steadyMillis } from '../runtime/clock/clock.ts';
+import { type LedgerClock, steadyMillis, type WallClock } from '../runtime/clock/clock.ts';
 import type { Logger } from '../runtime/log/log.ts';
 import { AutoPruning } from './chain/auto-pruning.ts';
 import { beginWithSnapshot } from './chain/begin-with-snapshot.ts';
@@ -89,9 +89,9 @@ export type OpenNodeDependencies = {
   readonly verifier: Pick<Verifier, 'prepare' | 'hash'>;
   readonly log: Logger;
   /** The wall clock that the chain's times come from. */
-  readonly now: () => number;
+  readonly now: LedgerClock;
   /** The system's clock, where `now` follows it late. */
-  readonly wall?: () => number;
+  readonly wall?: WallClock;
   /** Registers a started part, to be stopped in reverse order. */
   readonly started: (name: string, stop: () => Promise<void> | void) => void;
   /** The node must stop. */

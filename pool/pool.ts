@@ -14,7 +14,7 @@ import { parseAddress } from '../protocol/address.ts';
 import { createApiClient } from '../protocol/api/client.ts';
 import { type Bytes, toHex } from '../protocol/bytes.ts';
 import { NETWORKS, powEpoch } from '../protocol/network.ts';
-import { steadyMillis } from '../runtime/clock/clock.ts';
+import { steadyMillis, wallMillis } from '../runtime/clock/clock.ts';
 import { watchClock } from '../runtime/clock/watched-clock.ts';
 import type { ListenAddress } from '../runtime/command-line/command-line.ts';
 import { shownOptions } from '../runtime/doctor/shown-options.ts';
@@ -230,7 +230,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       published,
       log: log.child('books'),
       now: steadyMillis,
-      wall: Date.now,
+      wall: wallMillis,
       ...(node.isEmbedded ? {} : { powHash }),
       ...(mail === undefined ? {} : { openMailer: await loadSmtp(mail.server, mail.from), mailTally }),
     },
@@ -324,7 +324,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       chain: () => view,
       log: log.child('api'),
       now: steadyMillis,
-      wall: Date.now,
+      wall: wallMillis,
       connect: () => connectDocument(values, stratum, downloads),
       connections: (search) => stratum.connections(search),
       wallet: walletClient,
@@ -360,7 +360,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
     dataDir: values.dataDir,
     certificate: values.tlsCert,
     wallet: walletClient,
-    wall: Date.now,
+    wall: wallMillis,
   });
   void upkeep().catch(() => undefined);
   every(UPKEEP_MILLIS, upkeep, 'figures of the upkeep', dependencies);

@@ -2,6 +2,7 @@
 import { X509Certificate } from 'node:crypto';
 import { readFile, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { WallClock } from '../runtime/clock/clock.ts';
 import type { Gauge, Metrics } from '../runtime/metrics/metrics.ts';
 import type { PayoutWallet } from './payout/payout-wallet.ts';
 
@@ -12,7 +13,7 @@ export type Upkeep = {
   readonly dataDir: string;
   readonly certificate: string | undefined;
   readonly wallet: Pick<PayoutWallet, 'status'>;
-  readonly wall: () => number;
+  readonly wall: WallClock;
 };
 
 /** A figure that is not known is not exported: the alerts look for missing ones. */

@@ -7,6 +7,7 @@ import { MOST_PARTS } from '../bridge/nodes/origin-job.ts';
 import type { PoolJob } from '../miner/client/session-events.ts';
 import { type Bytes, equalBytes, toHex } from '../protocol/bytes.ts';
 import { MAX_RIGS } from '../protocol/stratum/farm.ts';
+import type { MonotonicClock } from '../runtime/clock/clock.ts';
 import type { PoolJobs } from './pool-jobs.ts';
 import type { PoolLink } from './pool-link.ts';
 
@@ -15,7 +16,7 @@ export type KeptAddressesDependencies = {
   readonly own: { readonly address: string; readonly account: Bytes };
   readonly jobs: Pick<PoolJobs, 'current' | 'set'>;
   readonly open: (account: Bytes, pool: number, onJob: (job: PoolJob | undefined) => void) => PoolLink;
-  readonly now: () => number;
+  readonly now: MonotonicClock;
   readonly warn: (message: string, account: Bytes) => void;
 };
 

@@ -12,6 +12,7 @@ import { decodeHeader, registrationWindowEnd } from '../protocol/ledger/header.t
 import { targetToBytes } from '../protocol/ledger/target.ts';
 import { type NetworkName, POW_EPOCH_CUTS } from '../protocol/network.ts';
 import { type Bucket, type BucketRate, fullBucket, take } from '../runtime/clients/token-bucket.ts';
+import type { MonotonicClock } from '../runtime/clock/clock.ts';
 
 const NOTHING = new Uint8Array(0);
 /** Jobs of one session that go to rigs. Each costs a job for every rig, and is remembered with it: a pool has one in a few seconds, and one that sends them without end must not decide what that costs here. */
@@ -68,7 +69,7 @@ export class PoolJobs implements Upstream {
   readonly #network: NetworkName;
   /** The part of the proxy's own session, where there are others. */
   readonly #own: TemplatePart | undefined;
-  readonly #now: () => number;
+  readonly #now: MonotonicClock;
   readonly #told = new Map<number, Told>();
   /** Draws whose newest job has not gone to rigs yet, and whether it or one before it that did not go was clean. */
   readonly #late = new Map<number, boolean>();
@@ -77,7 +78,7 @@ export class PoolJobs implements Upstream {
   /** By their draws, also after a session has ended. */
   readonly #newest = new Map<number, Newest>();
 
-  constructor(network: NetworkName, now: () => number, own?: TemplatePart) {
+  constructor(network: NetworkName, now: MonotonicClock, own?: TemplatePart) {
     this.#network = network;
     this.#now = now;
     this.#own = own;

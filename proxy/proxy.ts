@@ -16,7 +16,7 @@ import { type PoolSettings, poolKey, poolSettings } from '../miner/pool-settings
 import { LineLimit } from '../miner/terminal/line-limit.ts';
 import { formatAddress } from '../protocol/address.ts';
 import { type Bytes, toHex } from '../protocol/bytes.ts';
-import { steadyNow } from '../runtime/clock/clock.ts';
+import { steadyNow, wallMillis } from '../runtime/clock/clock.ts';
 import { watchClock } from '../runtime/clock/watched-clock.ts';
 import { showListenAddress } from '../runtime/command-line/command-line.ts';
 import { optionName } from '../runtime/command-line/options.ts';
@@ -146,7 +146,7 @@ export async function runProxy(
   /** All that the options about pools decide. */
   const openPools = ({ values: chosen, user: { worker }, tls }: ProxySettings) => {
     const { random } = systemClock;
-    const reads = { now, wall: Date.now, random, fetch: fetchFromNode(tls), note };
+    const reads = { now, wall: wallMillis, random, fetch: fetchFromNode(tls), note };
     const books = openBooks(chosen, values.dataDir, reads, 'address');
     const common = {
       network,

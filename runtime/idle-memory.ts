@@ -37,6 +37,15 @@ function collector(): () => void {
   return () => collect({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 }
 
+/** Undefined where it cannot be read, which takes a file descriptor. */
+function residentBytes(): number | undefined {
+  try {
+    return process.memoryUsage.rss();
+  } catch {
+    return undefined;
+  }
+}
+
 /** Once in every thread that serves clients. */
 export function giveBackIdleMemory(): void {
   let collect: (() => void) | undefined;
@@ -46,13 +55,14 @@ export function giveBackIdleMemory(): void {
     const now = performance.eventLoopUtilization();
     const { utilization } = performance.eventLoopUtilization(now, last);
     last = now;
-    const resident = process.memoryUsage.rss();
+    const resident = residentBytes();
+    if (resident === undefined) return;
     const began = performance.now();
     state = { ...state, least: Math.min(state.least, resident) };
     if (!shouldCollect(state, { nowMillis: began, utilization, resident })) return;
     collect ??= collector();
     collect();
     const ended = performance.now();
-    state = { least: process.memoryUsage.rss(), notBeforeMillis: ended + (ended - began) / MAX_SHARE };
+    state = { least: residentBytes() ?? resident, notBeforeMillis: ended + (ended - began) / MAX_SHARE };
   }, LOOK_MILLIS).unref();
 }

@@ -3,6 +3,7 @@
  * the reverse order of their start, within a time limit. A later signal, or the limit, ends the process at once:
  * nothing may depend on an orderly end (a kill -9 or a power cut gives none), it only makes the next start quicker.
  */
+import type { MonotonicClock } from './clock/clock.ts';
 import { leaveDirectories } from './files/directory-lock.ts';
 import type { Logger } from './log/log.ts';
 
@@ -13,7 +14,7 @@ export interface ShutdownOptions {
 export interface ShutdownDependencies {
   readonly log: Logger;
   readonly process: Pick<NodeJS.Process, 'on' | 'off' | 'exit'>;
-  readonly now: () => number;
+  readonly now: MonotonicClock;
 }
 
 const SIGNALS = { SIGINT: 130, SIGTERM: 143 } as const;

@@ -7,7 +7,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { steadyMillis } from '../runtime/clock/clock.ts';
+import { steadyMillis, wallMillis } from '../runtime/clock/clock.ts';
 import { flag, integer, path } from '../runtime/command-line/command-line.ts';
 import { lockDirectory } from '../runtime/files/directory-lock.ts';
 import { isUnused } from '../runtime/free-port.ts';
@@ -267,7 +267,7 @@ const faultLog = () =>
   createLogger(
     'start',
     { filter: readLevelFilter('warn'), format: 'text' },
-    { sink: standardErrorSink, now: Date.now },
+    { sink: standardErrorSink, now: wallMillis },
   );
 
 const start = command(

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { createApiClient } from '../protocol/api/client.ts';
 import type { NetworkName } from '../protocol/network.ts';
-import { steadyMillis } from '../runtime/clock/clock.ts';
+import { steadyMillis, wallMillis } from '../runtime/clock/clock.ts';
 import { type DirectoryLock, lockDirectory } from '../runtime/files/directory-lock.ts';
 import type { Logger } from '../runtime/log/log.ts';
 import { useNativeSha384 } from '../runtime/native/native-sha384.ts';
@@ -58,7 +58,7 @@ export async function openWallet(options: OpenOptions, dependencies: OpenDepende
       {
         client: nodeClient(options.service, options.nodeIdentity),
         log: dependencies.log,
-        now: Date.now,
+        now: wallMillis,
         steady: steadyMillis,
         randomBytes: (length) => new Uint8Array(randomBytes(length)),
         fault: dependencies.fault,

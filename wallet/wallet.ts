@@ -4,6 +4,7 @@
  */
 import { formatCoins } from '../protocol/amount.ts';
 import type { NetworkName } from '../protocol/network.ts';
+import type { SteadyClock, WallClock } from '../runtime/clock/clock.ts';
 import type { Logger } from '../runtime/log/log.ts';
 import type { CutEffects } from './chain/cut-effects.ts';
 import { Follower } from './chain/follower.ts';
@@ -50,9 +51,9 @@ export type WalletOptions = AutomationOptions &
 export type WalletDependencies = {
   readonly client: NodeClient;
   readonly log: Logger;
-  readonly now: () => number;
+  readonly now: WallClock;
   /** The same by a monotonic clock, for waits and allowances; `now` without it. */
-  readonly steady?: () => number;
+  readonly steady?: SteadyClock;
   readonly randomBytes: (length: number) => Uint8Array;
   /** The state can no longer be written: the program must end. */
   readonly fault: (error: Error) => void;
@@ -76,8 +77,8 @@ export class Wallet {
   readonly multisig: Multisig;
   readonly messenger: Messenger;
   readonly log: Logger;
-  readonly now: () => number;
-  readonly steady: () => number;
+  readonly now: WallClock;
+  readonly steady: SteadyClock;
   readonly randomBytes: (length: number) => Uint8Array;
   readonly #submitter: Submitter;
   readonly #chatKeys: ChatKeys;
@@ -139,7 +140,7 @@ export class Wallet {
     dependencies: WalletDependencies,
   ) {
     const { client, log, now, fault } = dependencies;
-    this.steady = dependencies.steady ?? now;
+    this.steady = dependencies.steady ?? ((): number => now());
     const settings = { ...WALLET_DEFAULTS, ...options };
     this.network = options.network;
     this.confirmations = settings.confirmations;

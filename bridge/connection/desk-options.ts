@@ -2,6 +2,7 @@
 import type { Verifier } from '../../kernels/verifier.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { Network } from '../../protocol/network.ts';
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import type { StratumLimits } from '../options.ts';
 import type { Hub, MemberBook } from '../threads/hub.ts';
 
@@ -30,7 +31,7 @@ export type DeskDependencies = {
   readonly members?: MemberBook;
   readonly verifier: Pick<Verifier, 'hashMany'>;
   /** Milliseconds since 1970, never going back (runtime/clock/clock.ts). */
-  readonly now: () => number;
+  readonly now: SteadyClock;
   /** Runs a function after the remaining reads of this turn of the event loop. */
   readonly soon: (run: () => void) => void;
   readonly randomBytes: (count: number) => Bytes;

@@ -3,6 +3,7 @@
  * them. Only the newest job is sent. A connection with unsent output gets none until that output is gone, and then the
  * newest. So a slow reader does not delay others, and is never sent two jobs where one is enough.
  */
+import type { MonotonicClock } from '../../runtime/clock/clock.ts';
 import type { Conversation } from './conversation.ts';
 
 const SLICE_MILLIS = 1;
@@ -11,7 +12,7 @@ const CHECK_EVERY = 8;
 
 export type FanOutDependencies = {
   readonly soon: (run: () => void) => void;
-  readonly now: () => number;
+  readonly now: MonotonicClock;
   /** An unexpected error on one connection: it ends, the others get their job. */
   readonly onDefect: (conversation: Conversation, error: unknown) => void;
 };

@@ -2,6 +2,7 @@
  * The sessions of a listener by id, and how each leaves it: to the shelf of ended sessions, or to another connection
  * that resumes it. A session is handed over only once, and its member stays known until its last submit has a verdict.
  */
+import type { MonotonicClock } from '../../runtime/clock/clock.ts';
 import type { Session } from '../session/session.ts';
 import type { SessionRecord } from '../session/session-record.ts';
 import type { Hub, MemberBook } from '../threads/hub.ts';
@@ -13,7 +14,7 @@ const EXPORT_WAIT_MILLIS = 2_000;
 export type HeldSessionsDependencies = {
   readonly hub: Pick<Hub, 'ended'>;
   readonly members: MemberBook | undefined;
-  readonly now: () => number;
+  readonly now: MonotonicClock;
   /** Whether ended sessions can be resumed. */
   readonly areKept: boolean;
 };

@@ -11,6 +11,7 @@ import type { Pin } from '../../protocol/api/pinned-node.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { MAX_EXTRANONCE } from '../../protocol/ledger/tag.ts';
 import type { NetworkName } from '../../protocol/network.ts';
+import type { LedgerClock } from '../../runtime/clock/clock.ts';
 import { lockDirectory } from '../../runtime/files/directory-lock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import { nodeTransport } from '../../runtime/node-client/node-transport.ts';
@@ -33,7 +34,7 @@ export type NodeSourceOptions = {
 export type NodeSourceDependencies = {
   readonly verifier: Verifier;
   readonly log: Logger;
-  readonly now: () => number;
+  readonly now: LedgerClock;
   readonly started: (name: string, stop: () => Promise<void> | void) => void;
   readonly fault: (reason: string) => void;
 };

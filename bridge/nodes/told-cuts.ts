@@ -4,6 +4,7 @@
  * templates of another node could choose among prices when that one began to serve.
  */
 import { BoundedMap } from '../../runtime/bounded-map.ts';
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import { notePlace } from '../session/extranonce.ts';
 
 /** Hours of cuts, also of a node that catches up. */
@@ -13,13 +14,13 @@ export const PLACE_MILLIS = 2_000;
 
 export class ToldCuts {
   readonly #memory: SharedArrayBuffer;
-  readonly #now: () => number;
+  readonly #now: SteadyClock;
   readonly #places = new BoundedMap<string, number>(MOST_CUTS);
   #last = 0;
   #lastMillis = Number.NEGATIVE_INFINITY;
 
   /** The newest place goes to the memory that all listener threads share. */
-  constructor(memory: SharedArrayBuffer, now: () => number) {
+  constructor(memory: SharedArrayBuffer, now: SteadyClock) {
     this.#memory = memory;
     this.#now = now;
   }

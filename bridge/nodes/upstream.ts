@@ -7,6 +7,7 @@
 import type { AnchorPolicy } from '../../node/mining/anchor-choice.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { type Network, REGISTRATION_WINDOW } from '../../protocol/network.ts';
+import type { LaterClock } from '../../runtime/clock/clock.ts';
 import type { TemplatePart } from './origin-job.ts';
 import { type CheckedTemplate, checkTemplate, type TemplateAnswer } from './template.ts';
 
@@ -82,7 +83,7 @@ export const UPSTREAM_DEFAULTS = {
 
 export type UpstreamDependencies = {
   readonly sources: readonly NodeSource[];
-  readonly now: () => number;
+  readonly now: LaterClock;
   readonly log: {
     info(message: string, fields?: Readonly<Record<string, unknown>>): void;
     warn(message: string, fields?: Readonly<Record<string, unknown>>): void;

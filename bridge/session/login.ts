@@ -232,7 +232,6 @@ export class Login {
   /** The sink could not register the miner now, which is not the miner's fault, or has a reason not to. */
   notOwned(reason?: string): void {
     this.busy = false;
-    if (this.#state !== 'authorized') return;
     this.#state = 'begun';
     this.member = null;
     if (reason === undefined) this.#putOff(this.#open, CODE.internal);

@@ -11,6 +11,7 @@ import { type FileHandle, open, readdir, readFile, rm, stat } from 'node:fs/prom
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Bytes } from '../../protocol/bytes.ts';
+import type { MonotonicClock } from '../../runtime/clock/clock.ts';
 import { machineStart } from '../../runtime/files/directory-lock.ts';
 import { makeDirectory } from '../../runtime/files/make-directory.ts';
 import { PRIVATE_MODE } from '../../runtime/files/private-file.ts';
@@ -44,7 +45,7 @@ export type SessionLogOptions = {
 };
 
 export type SessionLogDependencies = {
-  readonly now: () => number;
+  readonly now: MonotonicClock;
   readonly log: Pick<Logger, 'info' | 'warn'>;
   /** Names the start of the machine; empty where the system tells none, and then nothing is read. */
   readonly machine?: string;

@@ -3,6 +3,7 @@
  * can create sessions by logging in, so those with an accepted share have a separate limit that others cannot exhaust;
  * a banned one is kept until its ban ends (S59).
  */
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import { packRecord, unpackRecord } from './packed-record.ts';
 import type { SessionRecord } from './session-record.ts';
 
@@ -53,12 +54,12 @@ class Row {
 
 export class LocalSessionShelf implements SessionShelf {
   readonly #options: SessionShelfOptions;
-  readonly #now: () => number;
+  readonly #now: SteadyClock;
   readonly #proven: Row;
   readonly #new: Row;
   readonly #banned: Row;
 
-  constructor(options: SessionShelfOptions, now: () => number) {
+  constructor(options: SessionShelfOptions, now: SteadyClock) {
     this.#options = options;
     this.#now = now;
     const fewer = Math.ceil(options.resumeSessions / FEWER);

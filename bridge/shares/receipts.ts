@@ -10,6 +10,7 @@ import type { ReceiptHead } from '../../protocol/books/receipt.ts';
 import { type Bytes, compareBytes, utf8 } from '../../protocol/bytes.ts';
 import { entryOfBytes, receiptLines } from '../../protocol/stratum/receipt-messages.ts';
 import { encodeServerFrame } from '../../protocol/stratum/v2.ts';
+import type { MonotonicClock } from '../../runtime/clock/clock.ts';
 
 /** Sorted entries (protocol/books/receipt.ts), one after the other; entry i is at `offsets[i]` to `offsets[i + 1]`. */
 export type ReceiptDelivery = {
@@ -93,7 +94,7 @@ export function findEntry(delivery: ReceiptDelivery, account: Bytes, worker?: st
 
 export type ReceiptFanOutDependencies<T> = {
   readonly soon: (run: () => void) => void;
-  readonly now: () => number;
+  readonly now: MonotonicClock;
   readonly onDefect: (conversation: T, error: unknown) => void;
 };
 

@@ -5,6 +5,7 @@
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { blockId } from '../../protocol/ledger/header.ts';
 import { clientKey } from '../../runtime/clients/client-address.ts';
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import { type OriginJob, originExtranonce } from '../nodes/origin-job.ts';
 import { bodyFor, carriedBy, type KeptTemplate } from '../nodes/template-store.ts';
 import type { BanList, Fault } from '../session/ban-score.ts';
@@ -27,7 +28,7 @@ export type MainHubDependencies = {
   readonly sessionLog: () => SessionLog | undefined;
   readonly bans: BanList;
   readonly blocks: FoundBlocks;
-  readonly now: () => number;
+  readonly now: SteadyClock;
   readonly template: (serial: number) => KeptTemplate | undefined;
   readonly listener: (thread: number) => ListenerControl | undefined;
   readonly onBan: (key: string, untilMillis: number) => void;

@@ -4,6 +4,7 @@
  */
 import { datasetSeed } from '../../protocol/crypto/pow.ts';
 import { POW_CACHE_PASSES } from '../../protocol/crypto/pow-counts.ts';
+import type { MonotonicClock } from '../../runtime/clock/clock.ts';
 import type { Progress } from '../backend.ts';
 import { ITEM_WIDTH } from './kernel.ts';
 import type { Layout } from './layout.ts';
@@ -14,7 +15,7 @@ const CACHE_SLICE = 1 << 17;
 const ITEM_SLICE = 1 << 15;
 
 export type BuildDependencies = {
-  readonly now: () => number;
+  readonly now: MonotonicClock;
   readonly onProgress?: ((progress: Progress) => void) | undefined;
 };
 

@@ -3,6 +3,7 @@
  * threads, so that verification or search continues meanwhile. Needs shared memory.
  */
 import type { PowParameters } from '../../protocol/crypto/pow.ts';
+import type { MonotonicClock } from '../../runtime/clock/clock.ts';
 import type { Progress } from '../backend.ts';
 import { KernelError } from '../kernel-error.ts';
 import type { VerifierMode } from '../verifier-types.ts';
@@ -28,7 +29,7 @@ export interface DatasetStore {
 }
 
 export type PrepareDependencies = {
-  readonly now: () => number;
+  readonly now: MonotonicClock;
   /** Ends the build: the promise is then rejected with kernel_closed. */
   readonly signal?: AbortSignal;
   readonly random: () => number;

@@ -1,4 +1,5 @@
 /** Entry of a worker thread of the CPU kernel, in Node and in a browser: takes tasks, holds one Kernel per epoch. */
+import { monotonicMillis } from '../../runtime/clock/clock.ts';
 import { KernelError } from '../kernel-error.ts';
 import { createMemory, Kernel } from './kernel.ts';
 import { Searcher } from './thread-search.ts';
@@ -41,7 +42,7 @@ function kernelOf(epoch: number): Kernel {
 const searcher = new Searcher({
   kernel: (epoch) => kernels.get(epoch),
   emit: post,
-  now: () => performance.now(),
+  now: monotonicMillis,
   later,
 });
 

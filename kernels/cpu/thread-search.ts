@@ -2,6 +2,7 @@
  * The search of one thread: batches of about 20 ms with a turn of the event loop between them, so that a new job, a
  * pause or a slice of the next dataset takes effect within one batch.
  */
+import type { MonotonicClock } from '../../runtime/clock/clock.ts';
 import type { Kernel } from './kernel.ts';
 import type { SearchTask, ThreadEvent } from './thread-tasks.ts';
 
@@ -14,7 +15,7 @@ const MOST_IN_BATCH = 1 << 16;
 export type SearchDependencies = {
   readonly kernel: (epoch: number) => Kernel | undefined;
   readonly emit: (event: ThreadEvent) => void;
-  readonly now: () => number;
+  readonly now: MonotonicClock;
   /** Runs the callback after whatever messages wait. */
   readonly later: (callback: () => void) => void;
 };

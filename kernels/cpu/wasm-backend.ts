@@ -6,6 +6,7 @@ import { ByteReader } from '../../protocol/bytes.ts';
 import { powParameters } from '../../protocol/crypto/pow.ts';
 import { NONCE_OFFSET } from '../../protocol/ledger/header.ts';
 import type { Network } from '../../protocol/network.ts';
+import { monotonicMillis } from '../../runtime/clock/clock.ts';
 import {
   type Backend,
   type BackendEvents,
@@ -202,7 +203,7 @@ class WasmBackend implements Backend {
     const { builders, mode, network } = this.#options;
     const { availableMemory, onProgress, store } = this.#dependencies;
     const dependencies = {
-      now: () => performance.now(),
+      now: monotonicMillis,
       random: Math.random,
       signal,
       store,
@@ -224,7 +225,7 @@ class WasmBackend implements Backend {
     const layout = layoutOf(powParameters(this.#options.network), this.#options.mode, 1);
     const module = await kernelModule(false);
     await thread.ask({ kind: 'open', epoch, module, layout, slot: 0 });
-    const dependencies = { now: () => performance.now(), onProgress: this.#dependencies.onProgress };
+    const dependencies = { now: monotonicMillis, onProgress: this.#dependencies.onProgress };
     await buildCache(epoch, layout, thread, dependencies);
     if (layout.mode === 'full') await buildItems(epoch, layout, [thread], dependencies);
   }

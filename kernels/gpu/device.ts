@@ -3,6 +3,7 @@
  * device and a dispatch that never returns become typed errors. Loads in browsers; where the `GPU` object comes from is the
  * caller's business (navigator.gpu in a page, webgpu.ts in Node).
  */
+import { monotonicMillis } from '../../runtime/clock/clock.ts';
 import type { Sources } from './assemble.ts';
 import { GpuError } from './gpu-error.ts';
 import type { BindingLimits } from './layout.ts';
@@ -25,7 +26,7 @@ export type Clock = {
 };
 
 export const systemClock: Clock = {
-  now: () => performance.now(),
+  now: monotonicMillis,
   after: (millis, fire) => {
     const timer = setTimeout(fire, millis);
     return () => clearTimeout(timer);

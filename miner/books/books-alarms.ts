@@ -1,7 +1,8 @@
 /**
- * A miner's reports about a pool's books: each finding once, a bounded number of each kind, with the pool's own texts
- * truncated.
+ * What the checks of a pool's books find: a finding is acted on when it was seen twice (`Suspicions`), and told once, a
+ * bounded number of each kind, with the pool's own texts truncated (`BooksAlarms`).
  */
+import { NEWER_MILLIS } from '../../protocol/books/books-evidence.ts';
 import type { ListEvidence } from '../../protocol/evidence/list-evidence.ts';
 import type { Evidence } from '../../protocol/evidence/receipt-evidence.ts';
 import type { UnpaidEvidence } from '../../protocol/evidence/unpaid-evidence.ts';
@@ -41,12 +42,17 @@ export type BooksAlarmKind = (typeof BOOKS_ALARMS)[number];
 /** Contents of an evidence file; `svc-pool verify-evidence` reads each form. */
 export type AlarmEvidence = Evidence | ListEvidence | UnpaidEvidence;
 
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** What it is, what it is about, and what to say of it; with evidence where others can check it. */
+export type Finding = readonly [kind: BooksAlarmKind, what: string, fields: Fields, evidence?: AlarmEvidence];
+
 export type BooksAlarm = {
   /** Identifies the finding. */
   readonly key: string;
   readonly kind: BooksAlarmKind;
   readonly message: string;
-  readonly fields: Readonly<Record<string, unknown>>;
+  readonly fields: Fields;
   readonly evidence: AlarmEvidence | undefined;
 };
 
@@ -96,12 +102,7 @@ export class BooksAlarms {
   }
 
   /** Undefined if it was raised before, or the limit of its kind is reached. */
-  raise(
-    kind: BooksAlarmKind,
-    what: string,
-    fields: Readonly<Record<string, unknown>>,
-    evidence: AlarmEvidence | undefined,
-  ): BooksAlarm | undefined {
+  raise(...[kind, what, fields, evidence]: Finding): BooksAlarm | undefined {
     const key = `${kind} ${what.slice(0, MAX_SAID)}`;
     const alike = [...this.#raised].filter((each) => each.startsWith(`${kind} `)).length;
     if (this.#raised.has(key) || alike >= MAX_ALIKE) return undefined;
@@ -126,4 +127,53 @@ function shortened(value: unknown): unknown {
     return value;
   const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
   return text.length > MAX_SAID ? `${text.slice(0, MAX_SAID)}...` : text;
+}
+
+const MAX_SUSPECTED = 256;
+/** A suspicion that is not checked for this long is dropped. A pool that only fails is reported long before. */
+const UNSEEN_MILLIS = 24 * 3_600_000;
+
+/**
+ * Documents that are read together may have different ages, because a pool and proxies cache answers. Anything that
+ * looks false is read again when all answers are newer, before the pool is accused.
+ */
+export class Suspicions {
+  readonly #nowMillis: () => number;
+  /** What looked false, since when, and when it was last checked. */
+  readonly #suspected = new Map<string, { readonly since: number; readonly seen: number }>();
+
+  /** When reading of the current documents started. */
+  #began: number | undefined;
+
+  constructor(nowMillis: () => number) {
+    this.#nowMillis = nowMillis;
+  }
+
+  /** Starts a new round of reading. */
+  begin(): void {
+    this.#began = this.#nowMillis();
+  }
+
+  get size(): number {
+    return this.#suspected.size;
+  }
+
+  /** Whether a verdict can be acted on: 'false' must occur twice, some time apart. */
+  isSure(what: string, isFalse: boolean, apartMillis: number = NEWER_MILLIS): boolean {
+    const now = this.#nowMillis();
+    const since = this.#suspected.get(what)?.since;
+    if (isFalse && (since === undefined || (this.#began ?? now) - since < apartMillis)) {
+      this.#suspected.set(what, { since: since ?? now, seen: now });
+      for (const oldest of this.#suspected.keys())
+        if (this.#suspected.size > MAX_SUSPECTED) this.#suspected.delete(oldest);
+      return false;
+    }
+    this.#suspected.delete(what);
+    return true;
+  }
+
+  dropUnseen(): void {
+    const now = this.#nowMillis();
+    for (const [what, { seen }] of this.#suspected) if (now - seen > UNSEEN_MILLIS) this.#suspected.delete(what);
+  }
 }

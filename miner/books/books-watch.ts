@@ -1,15 +1,17 @@
 /**
- * Watches a pool's books for a miner (docs/miner.md, "The pool's books"): compares receipts with the work that the pool
- * answered with `accepted`, and the books of every closed slice with the receipts. Each finding is reported once, with
- * evidence if the pool's own signature proves it; mining continues. A page uses it too.
+ * Watches a pool's books for a miner (docs/miner.md, "The pool's books"): what it knows of them is one state
+ * (`known-books.ts`), and each property that it checks has a file of its own (`accepted-work.ts`, `signed-books.ts`,
+ * `credit-lists.ts`, `own-blocks.ts`, `rewards.ts`, `payments.ts`, `terms.ts`). This file reads receipts and puts them to
+ * the checks, `list-watch.ts` does so with all else that a pool shows, and `pool-books.ts` runs both for svc-miner. Each
+ * finding is reported once, with evidence if the pool's own signature proves it; mining continues.
  */
 import type { VerifySignature } from '../../protocol/api/signed-answer.ts';
 import type { BooksSources } from '../../protocol/books/books-evidence.ts';
-import { type BooksService, isWhole } from '../../protocol/books/books-slice.ts';
+import type { BooksService } from '../../protocol/books/books-slice.ts';
 import { type PublishedTerms, sliceCutsOf } from '../../protocol/books/books-terms.ts';
 import { isUnread, PoolSilence } from '../../protocol/books/pool-silence.ts';
 import { OTHERS, OWN_RECEIPTS, poolKeyName, type Receipt, receiptRefusal } from '../../protocol/books/receipt.ts';
-import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
+import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import {
   EVIDENCE_FORMAT,
   type Evidence,
@@ -18,25 +20,14 @@ import {
 } from '../../protocol/evidence/receipt-evidence.ts';
 import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
-import {
-  AwaitedReceipts,
-  distinctReceipts,
-  KEPT_MILLIS,
-  type Moment,
-  momentOf,
-  receiptName,
-  sinceMillis,
-} from './awaited-receipts.ts';
-import { type AlarmEvidence, type BooksAlarm, type BooksAlarmKind, BooksAlarms } from './books-alarms.ts';
-import { HiddenLists } from './hidden-lists.ts';
-import { ListWatch, type ListWatchDependencies } from './list-watch.ts';
+import { accounted, type Shortfall, toldName } from './accepted-work.ts';
+import type { BooksAlarm, Finding } from './books-alarms.ts';
+import { KnownBooks } from './known-books.ts';
+import { ListWatch } from './list-watch.ts';
 import type { FoundBlock } from './own-blocks.ts';
-import { ReadBudget } from './read-budget.ts';
-import { ReceiptStall } from './receipt-stall.ts';
-import { type AnsweredSlice, type ReceiptsAnswer, readReceiptsAnswer } from './receipts-answer.ts';
-import { SignedRecords } from './signed-records.ts';
-import { accounted, type Shortfall, ToldLedger, toldName } from './told-ledger.ts';
-import { UncheckedTime } from './unchecked-time.ts';
+import { type AnsweredSlice, ReadBudget, type ReceiptsAnswer, readReceiptsAnswer } from './pool-reads.ts';
+import { distinctReceipts, KEPT_MILLIS, momentOf, ReceiptStall, receiptName, sinceMillis } from './signed-books.ts';
+import { HiddenLists } from './unchecked-time.ts';
 
 export type BooksWatchOptions = {
   readonly address: string;
@@ -84,54 +75,40 @@ const NEVER_SHOWN =
 
 export class BooksWatch {
   readonly #options: BooksWatchOptions;
-  readonly #dependencies: BooksWatchDependencies;
+  readonly #dependencies: BooksWatchDependencies & Required<Pick<BooksWatchDependencies, 'warn'>>;
+  readonly #known: KnownBooks;
   readonly #budget: ReadBudget;
-  #ledger = new ToldLedger();
-  #key: Uint8Array | undefined;
-  #api = '';
-  readonly #awaited: AwaitedReceipts;
-  /** When the pool last answered about receipts, by the time of day. */
-  #answered: Moment = { wallMillis: 0, steadyMillis: undefined };
+  readonly #lists: ListWatch;
+  readonly #stall: ReceiptStall;
+  readonly #hiddenLists = new HiddenLists();
+  readonly #verify: VerifySignature | undefined;
   /** The ledger shows that slices before the kept ones closed about a day ago. */
   #isDropped = false;
-  readonly #stall: ReceiptStall;
-  readonly #verify: VerifySignature | undefined;
-  readonly #alarms = new BooksAlarms();
   #isChecking = false;
-  readonly #lists: ListWatch;
-  readonly #signed = new SignedRecords();
   #isFirst = true;
   /** The receipts that are being read, over several rounds where some fail. */
   #reading: Reading | undefined;
   /** The pool is of a release that does not give the receipts of one worker alone. */
   #isEarlier = false;
   #isUnoffered = false;
-  readonly #hiddenLists = new HiddenLists();
-  readonly #warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;
-  readonly #unchecked: UncheckedTime;
-  /** Slices that were compared, and the newest of them. */
+  /** Slices that were compared. */
   compared = 0;
-  newest = -1;
   isChanged = false;
 
   constructor(options: BooksWatchOptions, dependencies: BooksWatchDependencies) {
     this.#options = options;
-    this.#dependencies = dependencies;
+    this.#dependencies = { ...dependencies, warn: dependencies.warn ?? dependencies.note };
+    this.#known = new KnownBooks(this.#dependencies);
     this.#verify = dependencies.verify && withKnownVerdicts(dependencies.verify);
     this.#budget = new ReadBudget(dependencies.read, dependencies.nowMillis);
-    this.#awaited = new AwaitedReceipts(dependencies);
     this.#stall = new ReceiptStall(dependencies.nowMillis);
-    const reads: ListWatchDependencies = {
-      pool: (path) => this.#budget.read(`${this.#base}/api/v1/${path}`),
+    const watching = {
+      ...dependencies,
+      pool: (path: string) => this.#budget.read(`${this.#base}/api/v1/${path}`),
       node: dependencies.node ?? null,
-      alarm: (...alarm) => this.#alarm(...alarm),
-      nowMillis: dependencies.nowMillis,
-      wallMillis: dependencies.wallMillis,
-      note: dependencies.note,
+      alarm: (...finding: Finding) => this.#alarm(...finding),
     };
-    this.#lists = new ListWatch(options.address, reads, options.threshold);
-    this.#warn = dependencies.warn ?? dependencies.note;
-    this.#unchecked = new UncheckedTime({ ...dependencies, warn: this.#warn });
+    this.#lists = new ListWatch(options.address, watching, options.threshold, this.#known.lists);
   }
 
   get #base(): string {
@@ -141,6 +118,11 @@ export class BooksWatch {
   /** Credit lists that were proven, and those of which a part could not be checked. */
   get lists(): { readonly proven: number; readonly unchecked: number } {
     return this.#lists;
+  }
+
+  /** The newest slice that was compared. */
+  get newest(): number {
+    return this.#known.newest;
   }
 
   /** The address that the pool named, which the jobs pay. */
@@ -165,34 +147,34 @@ export class BooksWatch {
   }
 
   get alarms(): number {
-    return this.#alarms.count;
+    return this.#known.alarms.count;
   }
 
   get api(): string {
-    return this.#options.api ?? this.#api;
+    return this.#options.api ?? this.#known.api;
   }
 
   /** The pool's answer to the request for receipts. */
   offered(offer: ReceiptsOffer): void {
     if (offer === null) {
-      if (this.#key !== undefined) this.#alarm('receipts_ended', '', { key: poolKeyName(this.#key) });
-      else if (!this.#isUnoffered) this.#warn(this.api === '' ? NO_RECEIPTS : LISTS_ALONE, {});
+      if (this.#known.key !== undefined) this.#alarm('receipts_ended', '', { key: poolKeyName(this.#known.key) });
+      else if (!this.#isUnoffered) this.#dependencies.warn(this.api === '' ? NO_RECEIPTS : LISTS_ALONE, {});
       this.#isUnoffered = true;
       return;
     }
     const { expectedKey } = this.#options;
     const names = [toHex(offer.key), poolKeyName(offer.key)];
     const isExpected = expectedKey !== undefined && names.includes(expectedKey);
-    const isKnown = expectedKey === undefined && (this.#key === undefined || toHex(this.#key) === names[0]);
+    const isKnown = expectedKey === undefined && (this.#known.key === undefined || toHex(this.#known.key) === names[0]);
     if (!isExpected && !isKnown) {
-      const before = expectedKey ?? poolKeyName(this.#key as Uint8Array);
+      const before = expectedKey ?? poolKeyName(this.#known.key as Uint8Array);
       this.#alarm('key_changed', names[1] as string, { before, now: names[1] });
       return;
     }
-    if (this.#key === undefined) this.#dependencies.note('the key of the pool', { key: names[1] });
-    this.isChanged ||= this.#key === undefined || this.#api !== offer.api;
-    this.#key = offer.key;
-    this.#api = offer.api;
+    if (this.#known.key === undefined) this.#dependencies.note('the key of the pool', { key: names[1] });
+    this.isChanged ||= this.#known.key === undefined || this.#known.api !== offer.api;
+    this.#known.key = offer.key;
+    this.#known.api = offer.api;
     if (this.api === '')
       this.#dependencies.note('the pool does not say where its API is: its books are not checked (--pool-api)', {});
   }
@@ -200,8 +182,8 @@ export class BooksWatch {
   /** `boot` identifies the front end that answered. */
   told(boot: string, work: bigint, service?: BooksService): void {
     // Until the pool has said which slices are closed, receipts cannot be matched with the work.
-    if (this.#key === undefined || this.#ledger.through === undefined) return;
-    this.#ledger.tell(toldName(boot, service), work);
+    if (this.#known.key === undefined || this.#known.told.through === undefined) return;
+    this.#known.told.tell(toldName(boot, service), work);
     this.#stall.told();
     this.isChanged = true;
   }
@@ -209,10 +191,10 @@ export class BooksWatch {
   /** A receipt that came by the connection. */
   received(receipt: Receipt): void {
     // Of thousands of rigs one receipt of a sheet is enough: each says the work of all of them.
-    const isKnown = this.#options.worker === undefined && this.#awaited.hasSheet(receipt);
-    if (this.#key === undefined || isKnown || !this.#isGood(receipt)) return;
+    const isKnown = this.#options.worker === undefined && this.#known.awaited.hasSheet(receipt);
+    if (this.#known.key === undefined || isKnown || !this.#isGood(receipt)) return;
     this.#count(receipt);
-    this.isChanged = this.#awaited.add(receipt) || this.isChanged;
+    this.isChanged = this.#known.awaited.add(receipt) || this.isChanged;
   }
 
   /**
@@ -224,15 +206,16 @@ export class BooksWatch {
       const open = accountOpen?.get(receipt.boot);
       if (open === undefined) return;
       const whole = { ...receipt, work: receipt.account_work, open: `${open}` };
-      if (this.#ledger.receive(whole)) this.isChanged = true;
+      if (this.#known.told.receive(whole)) this.isChanged = true;
       return;
     }
     const isFolded = receipt.worker === OTHERS && receipt.receipts > OWN_RECEIPTS;
-    if ((receipt.worker === this.#options.worker || isFolded) && this.#ledger.receive(receipt)) this.isChanged = true;
+    if ((receipt.worker === this.#options.worker || isFolded) && this.#known.told.receive(receipt))
+      this.isChanged = true;
   }
 
   #isGood(receipt: Receipt): boolean {
-    const refusal = receiptRefusal(receipt, this.#key as Uint8Array, this.#verify);
+    const refusal = receiptRefusal(receipt, this.#known.key as Uint8Array, this.#verify);
     if (refusal === undefined && receipt.address === this.#options.address) return true;
     this.#alarm('receipt_bad', `${receipt.slice}`, { slice: receipt.slice, reason: refusal ?? 'address' });
     return false;
@@ -240,14 +223,14 @@ export class BooksWatch {
 
   /** Reads the newly closed slices and compares them. A pool that does not answer is asked again the next time. */
   async check(): Promise<void> {
-    const isUnsigned = this.#key === undefined;
+    const isUnsigned = this.#known.key === undefined;
     if (this.#isChecking || (isUnsigned && !this.#isUnoffered) || this.api === '') return;
     this.#isChecking = true;
     this.#budget.begin();
     try {
       // Separate: a pool without receipts still has to show its lists.
       const failure = isUnsigned ? undefined : await this.#round().then(() => undefined, asError);
-      if (!isUnsigned) this.#unchecked.note('receipts', failure?.message ?? this.#stall.why);
+      if (!isUnsigned) this.#known.unchecked.note('receipts', failure?.message ?? this.#stall.why);
       // Since when is kept over a restart.
       if (failure !== undefined) this.isChanged = true;
       // Jobs of another server may not say of which service they are.
@@ -266,56 +249,66 @@ export class BooksWatch {
   /** Lists and signed records are read separately: an error in one does not prevent the check of the other. */
   async #checkLists(): Promise<void> {
     let failure: Error | undefined;
-    for (const part of [() => this.#lists.round(), () => this.#signed.check((record) => this.#lists.signed(record))])
+    for (const part of [
+      () => this.#lists.round(),
+      () => this.#known.signed.check((record) => this.#lists.signed(record)),
+    ])
       await part().catch((error: Error) => {
         failure ??= error;
       });
-    this.#unchecked.note('lists', failure?.message ?? this.#lists.unjudged);
-    this.#unchecked.note('rewards', this.#lists.lapse);
-    this.#unchecked.note('payments', this.#lists.paymentLapse);
+    this.#known.unchecked.note('lists', failure?.message ?? this.#lists.unjudged);
+    this.#known.unchecked.note('rewards', this.#lists.lapse);
+    this.#known.unchecked.note('payments', this.#lists.paymentLapse);
     this.isChanged = true;
     const now = this.#dependencies.nowMillis();
     if (failure === undefined) return this.#hiddenLists.read(this.#lists.isSuspicious);
     const said = this.#hiddenLists.failed(isUnread(failure), now);
     if (said === 'log') this.#dependencies.note('credit lists cannot be read', { reason: failure.message });
     // A server that never signed nor showed anything may not have such books at all.
-    else if (said === 'hidden' && (this.#key !== undefined || this.#hiddenLists.wereRead))
+    else if (said === 'hidden' && (this.#known.key !== undefined || this.#hiddenLists.wereRead))
       this.#alarm('lists_hidden', '', { reason: failure.message });
   }
 
   async #round(): Promise<void> {
     const began = this.#dependencies.nowMillis();
-    if (this.#ledger.through === undefined) {
+    if (this.#known.told.through === undefined) {
       const { newest } = await this.#read(2_000_000_000);
-      this.#ledger.close(newest ?? 0, began);
-      this.#answered = momentOf(this.#dependencies);
+      this.#known.told.close(newest ?? 0, began);
+      this.#known.answered = momentOf(this.#dependencies);
       this.isChanged = true;
       return;
     }
-    const oldest = Math.min(this.#ledger.through - OVERLAP, this.#awaited.oldest - 1);
-    const start = { after: oldest, cursor: undefined, pages: 0, through: this.#ledger.through, keptFrom: undefined };
+    const oldest = Math.min(this.#known.told.through - OVERLAP, this.#known.awaited.oldest - 1);
+    const start = {
+      after: oldest,
+      cursor: undefined,
+      pages: 0,
+      through: this.#known.told.through,
+      keptFrom: undefined,
+    };
     this.#reading ??= { beganMillis: began, askedMillis: began, ...start };
     await this.#readOn(this.#reading);
     const { through, keptFrom, beganMillis, askedMillis } = this.#reading;
     this.#reading = undefined;
-    for (const short of this.#ledger.close(through, beganMillis)) await this.#missing(short);
+    for (const short of this.#known.told.close(through, beganMillis)) await this.#missing(short);
     this.#hidden(through, keptFrom ?? null);
     this.#unshown(askedMillis);
     if (this.#stall.isHidden(through, this.#lists.closed))
       this.#alarm('receipts_ended', 'shown', { reason: this.#stall.why });
-    this.#answered = momentOf(this.#dependencies);
+    this.#known.answered = momentOf(this.#dependencies);
     this.isChanged = true;
   }
 
   /** Reads up to the last page, which may take several rounds; a failure loses nothing of what was read. */
   async #readOn(reading: Reading): Promise<void> {
-    const wasAway = sinceMillis(this.#answered, this.#dependencies) >= KEPT_MILLIS;
+    const wasAway = sinceMillis(this.#known.answered, this.#dependencies) >= KEPT_MILLIS;
     for (let page = 0; page < MAX_PAGES; page++) {
       const answer = await this.#read(reading.after, reading.cursor);
       // This miner was offline for longer than receipts are kept. The pool's statement alone must not reset the count.
       const isGone = reading.through > 0 && (answer.kept_from ?? 0) > reading.through + 1;
       if (reading.keptFrom === undefined) {
-        this.#isDropped = this.#answered.steadyMillis === undefined && (await this.#areOld(answer.kept_from ?? 0));
+        this.#isDropped =
+          this.#known.answered.steadyMillis === undefined && (await this.#areOld(answer.kept_from ?? 0));
         if (isGone && (wasAway || this.#isDropped)) this.#forget();
       }
       reading.keptFrom ??= answer.kept_from;
@@ -350,9 +343,12 @@ export class BooksWatch {
 
   /** Not an accusation: who did not ask, or got no answer, for a day has seen nothing. But nobody can check that work any more. */
   #forget(): void {
-    const work = this.#ledger.forgetAll();
+    const work = this.#known.told.forgetAll();
     if (work > 0n)
-      this.#warn(NEVER_SHOWN, { work: String(work), since: new Date(this.#answered.wallMillis).toISOString() });
+      this.#dependencies.warn(NEVER_SHOWN, {
+        work: String(work),
+        since: new Date(this.#known.answered.wallMillis).toISOString(),
+      });
   }
 
   async #read(after: number, cursor?: string, worker = this.#options.worker): Promise<ReceiptsAnswer> {
@@ -400,23 +396,23 @@ export class BooksWatch {
 
   /** A pool whose answers do not come to what it signed is late; after too long it counts as hiding its books. */
   #unshown(askedMillis: number): void {
-    const unshown = this.#awaited.unshown(askedMillis);
+    const unshown = this.#known.awaited.unshown(askedMillis);
     if (unshown !== undefined) this.#alarm('books_hidden', 'unshown', unshown);
   }
 
   #evidenceOf(found: Pick<Evidence, 'receipts' | 'leaf' | 'record'>): Evidence {
-    return { format: EVIDENCE_FORMAT, pool_key: toHex(this.#key as Uint8Array), ...found };
+    return { format: EVIDENCE_FORMAT, pool_key: toHex(this.#known.key as Uint8Array), ...found };
   }
 
   #compare({ service, slice, receipts: shown, accountOpen, leaf, record }: AnsweredSlice): void {
     const isOf = (receipt: Receipt) => receipt.service === service && receipt.slice === slice;
-    const kept = this.#awaited.of(service, slice);
+    const kept = this.#known.awaited.of(service, slice);
     const receipts = [...kept, ...shown.filter((receipt) => isOf(receipt) && this.#isGood(receipt))];
     for (const receipt of receipts) this.#count(receipt, accountOpen);
     const [first] = receipts;
     if (first === undefined) return;
     const evidence = this.#evidenceOf({ receipts: distinctReceipts(receipts), leaf, record });
-    const verdict = judgeEvidence(evidence, this.#key as Uint8Array, this.#verify);
+    const verdict = judgeEvidence(evidence, this.#known.key as Uint8Array, this.#verify);
     const at = { slice, service };
     if (verdict.verdict === 'convicts' && verdict.charge === 'books_less')
       this.#alarm(
@@ -428,10 +424,10 @@ export class BooksWatch {
     else if (verdict.verdict === 'convicts') this.#alarm('two_books', `${service}/${slice}`, at, evidence);
     else if (verdict.why !== 'books_suffice' || !isSignedRecord(record, first))
       this.#alarm('other_books', `${service}/${slice}`, { ...at, reason: verdict.why }, evidence);
-    this.#awaited.drop(service, slice);
+    this.#known.awaited.drop(service, slice);
     // Tracked individually: one slice that is far ahead must not prevent the comparison of others.
-    if (!this.#signed.add(first)) return;
-    this.newest = Math.max(this.newest, slice);
+    if (!this.#known.signed.add(first)) return;
+    this.#known.newest = Math.max(this.newest, slice);
     this.compared++;
   }
 
@@ -440,7 +436,7 @@ export class BooksWatch {
    * those of the others too. What they say is compared with the books: so a pool cannot invent them.
    */
   async #missing(short: Shortfall): Promise<void> {
-    const boot = this.#ledger.boots.get(short.boot);
+    const boot = this.#known.told.boots.get(short.boot);
     if (boot === undefined) return;
     const received = () => (short.kind === 'late' ? boot.received : accounted(boot));
     const isThere = () => (short.kind === 'job_service' && boot.slice !== -1) || short.told <= received();
@@ -455,19 +451,14 @@ export class BooksWatch {
   }
 
   #hidden(through: number, keptFrom: number | null): void {
-    for (const receipt of this.#awaited.hidden(through, keptFrom, this.#isDropped)) {
+    for (const receipt of this.#known.awaited.hidden(through, keptFrom, this.#isDropped)) {
       const evidence = this.#evidenceOf({ receipts: [receipt], leaf: null, record: null });
       this.#alarm('books_hidden', receiptName(receipt), { slice: receipt.slice, service: receipt.service }, evidence);
     }
   }
 
-  #alarm(
-    kind: BooksAlarmKind,
-    what: string,
-    fields: Readonly<Record<string, unknown>>,
-    evidence?: AlarmEvidence,
-  ): void {
-    const alarm = this.#alarms.raise(kind, what, fields, evidence);
+  #alarm(...finding: Finding): void {
+    const alarm = this.#known.alarms.raise(...finding);
     if (alarm === undefined) return;
     this.isChanged = true;
     this.#dependencies.alarm(alarm);
@@ -475,42 +466,12 @@ export class BooksWatch {
 
   save(unwritten?: ReadonlySet<string>): unknown {
     this.isChanged = false;
-    return {
-      key: this.#key === undefined ? null : toHex(this.#key),
-      api: this.#api,
-      ledger: this.#ledger.save(),
-      waiting: this.#awaited.save(),
-      answered: this.#answered.wallMillis,
-      alarmed: this.#alarms.save(unwritten),
-      newest: this.newest,
-      lists: this.#lists.save(),
-      signed: this.#signed.save(),
-      unchecked: this.#unchecked.save(),
-    };
+    return this.#known.save(unwritten);
   }
 
   /** Throws if the state is malformed; the caller then creates a new watch. */
   restore(saved: unknown): void {
-    type Unread = 'ledger' | 'waiting' | 'answered' | 'lists' | 'signed' | 'unchecked';
-    type Read = {
-      readonly key: string | null;
-      readonly api: string;
-      readonly alarmed: string[];
-      readonly newest: number;
-    };
-    const state = saved as Read & Readonly<Partial<Record<Unread, unknown>>>;
-    const ledger = ToldLedger.restore(state.ledger, this.#dependencies.nowMillis());
-    const key = state.key === null ? undefined : fromHex(state.key);
-    this.#awaited.restore(state.waiting);
-    this.#answered = { wallMillis: isWhole(state.answered) ? state.answered : 0, steadyMillis: undefined };
-    this.#alarms.restore(state.alarmed);
-    this.newest = state.newest;
-    this.#lists.restore(state.lists);
-    this.#signed.restore(state.signed);
-    this.#unchecked.restore(state.unchecked);
-    this.#ledger = ledger;
-    this.#key = key;
-    this.#api = state.api;
+    this.#known.restore(saved);
   }
 }
 

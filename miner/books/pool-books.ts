@@ -12,9 +12,8 @@ import type { BooksEvents, Rest } from '../client/link-books.ts';
 import type { NoteLevel } from '../client/pool-client.ts';
 import type { MinerValues } from '../options.ts';
 import type { BooksAlarm } from './books-alarms.ts';
-import { readBooks, writeBooks } from './books-file.ts';
+import { EvidenceFiles, readBooks, writeBooks } from './books-file.ts';
 import { BooksWatch } from './books-watch.ts';
-import { EvidenceFiles } from './evidence-files.ts';
 
 export type PoolBooksOptions = {
   readonly dataDir: string;

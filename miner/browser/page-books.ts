@@ -5,6 +5,7 @@
 
 import type { BooksSources } from '../../protocol/books/books-evidence.ts';
 import { silenceOf } from '../../protocol/books/pool-silence.ts';
+import { monotonicMillis, wallMillis } from '../../runtime/clock/clock.ts';
 import type { AlarmEvidence, BooksAlarm } from '../books/books-alarms.ts';
 import { BooksWatch } from '../books/books-watch.ts';
 import type { BooksEvents, Rest } from '../client/link-books.ts';
@@ -63,8 +64,8 @@ export class PageBooks implements BooksEvents {
           alarm: (alarm) => this.#alarm(alarm),
           note: () => {},
           warn: (message, fields) => this.#warn(message, fields),
-          nowMillis: () => performance.now(),
-          wallMillis: () => Date.now(),
+          nowMillis: monotonicMillis,
+          wallMillis,
           node: options.node,
           random: Math.random,
         },

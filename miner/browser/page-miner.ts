@@ -9,6 +9,7 @@ import { parseAddress } from '../../protocol/address.ts';
 import { powParameters } from '../../protocol/crypto/pow.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { CODE } from '../../protocol/stratum/errors.ts';
+import { monotonicMillis } from '../../runtime/clock/clock.ts';
 import { EpochAllowance, type Moment } from '../client/epoch-allowance.ts';
 import { PoolClient, systemClock } from '../client/pool-client.ts';
 import { parsePoolUrl } from '../client/pool-url.ts';
@@ -133,7 +134,7 @@ export class PageMiner {
     if (begun !== this.#starts) return;
     const kind = wanted === 'wasm' || why !== undefined ? 'wasm' : 'webgpu';
     this.#notice = why === undefined ? undefined : usesProcessor(why);
-    const now = () => performance.now();
+    const now = monotonicMillis;
     const work = new AcceptedWork();
     const moment = (): Moment => ({ steady: performance.now(), wall: Date.now() });
     const allowance = new EpochAllowance(address.network, moment());

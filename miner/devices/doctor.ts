@@ -1,6 +1,7 @@
 /** `svc-miner doctor`: what a rig needs. */
 import { existsSync, readdirSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import { bad, type Check, type Finding, ok, warn } from '../../runtime/doctor/doctor.ts';
 import {
   DATASET_BYTES,
@@ -13,7 +14,7 @@ import { nodeChecks, poolChecks } from '../../runtime/doctor/other-programs.ts';
 import { defaultDataDir, type MinerValues } from '../options.ts';
 import { findGpus } from './device-list.ts';
 
-export function minerDoctor(values: MinerValues, now: () => number): Check[] {
+export function minerDoctor(values: MinerValues, now: SteadyClock): Check[] {
   const { dataDir = defaultDataDir(), pool, user, gpu, light, nodeApi } = values;
   const network = user?.address.network ?? values.network;
   const needed = PROGRAM_BYTES + (network === 'development' || light ? 0 : DATASET_BYTES);

@@ -3,6 +3,7 @@
  * earlier run, so that the first shares of a fast card are not thousands and those of a slow one not minutes apart.
  */
 
+import type { MonotonicClock } from '../../runtime/clock/clock.ts';
 import type { Rates } from '../work/hash-rate.ts';
 import type { ListedDevice } from './device-list.ts';
 import { type RateFile, rateKey } from './rate-file.ts';
@@ -18,7 +19,7 @@ export type ExpectedRateSettings = {
 };
 
 export type ExpectedRateDependencies = {
-  readonly now: () => number;
+  readonly now: MonotonicClock;
   readonly running: () => readonly { readonly number: number; rates(now: number): Rates }[];
   readonly onUnsaved: (error: unknown) => void;
 };

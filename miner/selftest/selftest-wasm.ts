@@ -9,6 +9,7 @@ import { coreCount } from '../../kernels/cpu/thread.ts';
 import { KernelError } from '../../kernels/kernel-error.ts';
 import type { VerifierMode } from '../../kernels/verifier.ts';
 import { powParameters } from '../../protocol/crypto/pow.ts';
+import { monotonicMillis } from '../../runtime/clock/clock.ts';
 import type { PowVector } from './pow-vectors.ts';
 import { Comparison, placeOf, type SelfTestBackend } from './selftest.ts';
 
@@ -38,7 +39,7 @@ async function prepare(vector: PowVector, mode: VerifierMode): Promise<Kernel> {
     1,
     coreCount(),
     {
-      now: () => performance.now(),
+      now: monotonicMillis,
       random: Math.random,
       availableMemory: () => process.availableMemory(),
     },

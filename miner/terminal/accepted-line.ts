@@ -2,6 +2,7 @@
  * Accepted shares in the log: the first at once, then one line a minute with their number and work; with `isVerbose` a
  * line for each, as far as a person could read them. Pure; the time is passed in.
  */
+import type { MonotonicClock } from '../../runtime/clock/clock.ts';
 import { LINE_LIMIT, type Write } from './line-limit.ts';
 
 /** Between two lines of `isVerbose`: shares that come faster share one. */
@@ -9,13 +10,13 @@ export const VERBOSE_MILLIS = 50;
 
 export class AcceptedLine {
   readonly #write: Write;
-  readonly #now: () => number;
+  readonly #now: MonotonicClock;
   readonly #everyMillis: number;
   #writtenAt: number | undefined;
   #count = 0;
   #work = 0n;
 
-  constructor(write: Write, now: () => number, isVerbose = false) {
+  constructor(write: Write, now: MonotonicClock, isVerbose = false) {
     this.#everyMillis = isVerbose ? VERBOSE_MILLIS : LINE_LIMIT.everyMillis;
     this.#write = write;
     this.#now = now;

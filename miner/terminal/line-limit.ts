@@ -3,6 +3,7 @@
  * names, and whether a session was resumed) the first is written at once, and then one a minute that says how many more there were.
  * Debug lines come at most once a second. Pure; the time is passed in.
  */
+import type { MonotonicClock } from '../../runtime/clock/clock.ts';
 import type { LogFields, LogLevel } from '../../runtime/log/log.ts';
 
 export const LINE_LIMIT = { everyMillis: 60_000, debugMillis: 1_000, kinds: 128 } as const;
@@ -20,10 +21,10 @@ type Kind = {
 
 export class LineLimit {
   readonly #write: Write;
-  readonly #now: () => number;
+  readonly #now: MonotonicClock;
   readonly #kinds = new Map<string, Kind>();
 
-  constructor(write: Write, now: () => number) {
+  constructor(write: Write, now: MonotonicClock) {
     this.#write = write;
     this.#now = now;
   }

@@ -3,6 +3,7 @@
  * builds are not shown.
  */
 import type { Progress } from '../../kernels/backend.ts';
+import type { MonotonicClock } from '../../runtime/clock/clock.ts';
 import { showDuration } from './duration.ts';
 
 const STAGES: Readonly<Record<Progress['stage'], string>> = {
@@ -27,7 +28,7 @@ export function showProgress(device: string, { epoch, stage, done, total, second
 export class ProgressLine {
   readonly #out: (text: string) => void;
   readonly #isTerminal: boolean;
-  readonly #now: () => number;
+  readonly #now: MonotonicClock;
   readonly #began = new Map<string, number>();
   #shownAt = 0;
   #isOpen = false;

@@ -3,6 +3,7 @@
  * counting is reopened a few times and then stopped; one with bad hits is stopped at once. Loads in browsers.
  */
 import type { Backend, BackendEvents, BackendKind, Hit, Progress, SearchJob } from '../../kernels/backend.ts';
+import type { MonotonicClock } from '../../runtime/clock/clock.ts';
 import { MinerError, type MinerErrorCode } from '../miner-error.ts';
 import { HashRate, type Rates, WINDOWS } from './hash-rate.ts';
 import { Watchdog } from './watchdog.ts';
@@ -44,7 +45,7 @@ export type DeviceOptions = {
 
 export type DeviceDependencies = {
   readonly open: (events: BackendEvents) => Promise<Backend>;
-  readonly now: () => number;
+  readonly now: MonotonicClock;
   readonly after: (millis: number, act: () => void) => void;
   readonly note: (level: 'info' | 'warn' | 'error', message: string, fields: Readonly<Record<string, unknown>>) => void;
   readonly onHit: (device: Device, hit: Hit) => void;

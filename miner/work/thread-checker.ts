@@ -9,6 +9,7 @@ import { Thread } from '../../kernels/cpu/thread.ts';
 import { VerifierClient } from '../../kernels/verifier-client.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { PowParameters } from '../../protocol/crypto/pow.ts';
+import { monotonicMillis } from '../../runtime/clock/clock.ts';
 import type { HitChecker } from './crew.ts';
 
 /** A device that finds more than this at once has a target that is far too easy. */
@@ -48,7 +49,7 @@ export class ThreadChecker implements HitChecker {
     const layout = layoutOf(this.#parameters, 'light', 1);
     const module = await kernelModule(false);
     await this.#thread.ask({ kind: 'open', epoch, module, layout, slot: 0 });
-    await buildCache(epoch, layout, this.#thread, { now: () => performance.now() });
+    await buildCache(epoch, layout, this.#thread, { now: monotonicMillis });
     this.#ready.push(epoch);
     if (this.#ready.length > 2) await this.#thread.ask({ kind: 'close', epoch: this.#ready.shift() as number });
   }

@@ -4,6 +4,7 @@ import type { ROUTES, RouteAnswer, RouteName } from '../../protocol/api/routes.t
 import type { Infer, Schema } from '../../protocol/api/schema.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { attempt } from '../../protocol/errors.ts';
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import type { FullNode } from '../full-node.ts';
 import type { IndexReader } from '../index/index-reader.ts';
 import { refusal } from './api-error.ts';
@@ -17,7 +18,7 @@ export type ApiContext = {
   readonly startedMillis: number;
   readonly state: () => NodeState;
   readonly identity: { readonly identity: Bytes; readonly publicKey: Bytes };
-  readonly now: () => number;
+  readonly now: SteadyClock;
 };
 
 /** JSON that a route wrote itself, where building objects first would cost too much. */

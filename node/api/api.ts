@@ -5,6 +5,7 @@
 
 import type { NetworkName } from '../../protocol/network.ts';
 import { TrustedProxies } from '../../runtime/clients/client-address.ts';
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import type { FullNode } from '../full-node.ts';
@@ -35,7 +36,7 @@ export type ApiOptions = {
 
 export type ApiDependencies = {
   readonly identity: NodeIdentity;
-  readonly now: () => number;
+  readonly now: SteadyClock;
   readonly log: Logger;
 };
 

@@ -8,6 +8,7 @@ import { MAX_REQUEST_BODY, MAX_TARGET, SOCKETS } from '../../protocol/api/routes
 import { ANSWER_HEADERS } from '../../protocol/api/signed-answer.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { clientKey, type TrustedProxies } from '../../runtime/clients/client-address.ts';
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
 import { hasBody, readBody } from '../../runtime/door/body.ts';
 import { Door, type DoorErrorCode, type DoorHandlers } from '../../runtime/door/door.ts';
@@ -38,7 +39,7 @@ export type HttpDependencies = {
   readonly identity: NodeIdentity;
   readonly rate: RateLimiter;
   readonly proxies: TrustedProxies;
-  readonly now: () => number;
+  readonly now: SteadyClock;
   readonly log: Logger;
 };
 
@@ -67,7 +68,7 @@ export class ApiHttp {
     this.#dependencies = dependencies;
     this.#list = routesOffered(options.version, options.network);
     this.#listJson = JSON.stringify(this.#list);
-    const { connections, connectionsPerClient } = options.limits;
+    const { connections, connectionsPerClient, heldBytes } = options.limits;
     this.#door = new Door(
       {
         name: 'api',
@@ -82,6 +83,7 @@ export class ApiHttp {
           answerMillis: 120_000,
           stallMillis: 30_000,
           idleMillis: 75_000,
+          heldBytes,
         },
         hosts: options.hosts,
         origins: options.browserOrigins,
@@ -119,6 +121,11 @@ export class ApiHttp {
         ? 'this address kept sending over its limit and is blocked for a while'
         : 'this address sends more requests than it may';
     throw refusal(verdict.code, message, {}, verdict.retryAfterMillis);
+  }
+
+  /** What a client got beyond what was taken before: it waits until that is regained. */
+  owe(client: string, cost: number): void {
+    this.#dependencies.rate.charge(client, cost, this.#dependencies.now());
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {

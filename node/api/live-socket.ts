@@ -15,6 +15,7 @@ import {
   type Topic,
 } from '../../protocol/api/frames.ts';
 import { check } from '../../protocol/api/schema.ts';
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import { MAX_UNSENT } from '../events.ts';
 import { type ApiContext, readAddresses } from './api-context.ts';
 import { Refusal } from './api-error.ts';
@@ -43,7 +44,7 @@ export type LiveDependencies = {
   readonly read: (path: string) => Promise<ApiAnswer>;
   /** Resolves when it is this client's turn. */
   readonly turn: () => Promise<void>;
-  readonly now: () => number;
+  readonly now: SteadyClock;
 };
 
 /** A connection with more refused frames than this is closed. */

@@ -9,6 +9,7 @@ import { CLOSE_CODES, type ResyncReason } from '../../protocol/api/frames.ts';
 import { MAX_TARGET, SOCKETS } from '../../protocol/api/routes.ts';
 import { integer, object, optional } from '../../protocol/api/schema.ts';
 import { fromHex } from '../../protocol/bytes.ts';
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import { refuseUpgrade } from '../../runtime/door/door.ts';
 import type { Target } from '../../runtime/door/target.ts';
 import { protocolsOf, WebSockets } from '../../runtime/door/web-sockets.ts';
@@ -31,7 +32,7 @@ export type SocketsOptions = {
 };
 export type SocketsDependencies = {
   readonly context: () => ApiContext | undefined;
-  readonly now: () => number;
+  readonly now: SteadyClock;
   readonly log: Logger;
 };
 
@@ -41,6 +42,8 @@ type Opening = { readonly subprotocol: string; readonly start: (socket: WebSocke
 const eventsQuery = object({ after_height: optional(integer()) });
 const STATUS_PATH = /^\/v1\/transactions\/([0-9a-f]{96})\/status\/stream$/;
 const PING_MILLIS = 30_000;
+/** Of a replay: the price of `GET /v1/cuts`. */
+const CUTS_PER_UNIT = 8;
 
 export class ApiSockets {
   readonly #options: SocketsOptions;
@@ -111,6 +114,7 @@ export class ApiSockets {
         subprotocol: SOCKETS.events.subprotocol,
         start: (socket) => {
           takesNoFrames(socket);
+          if (after !== undefined && feed.reaches(after)) http.owe(client, (feed.height() - after) / CUTS_PER_UNIT);
           new CutReader(feed, socket, after);
         },
       };

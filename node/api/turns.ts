@@ -3,6 +3,7 @@
  * scheduler yields to the event loop. A client that spends its whole allowance at once delays itself and hardly any
  * other. Allowances are in rate-limit.ts.
  */
+import { type MonotonicClock, monotonicMillis } from '../../runtime/clock/clock.ts';
 
 export type TurnLimits = {
   /** Units of cost (protocol/api/routes.ts) that one client has in flight; a single read may cost more. */
@@ -19,7 +20,7 @@ type Lane = { readonly name: string; units: number; isQueued: boolean; readonly 
 
 export class Turns {
   readonly #limits: TurnLimits;
-  readonly #now: () => number;
+  readonly #now: MonotonicClock;
   /** Clients with a read in flight or waiting. */
   readonly #clients = new Map<string, Lane>();
   /** Those of them whose next read can start. */
@@ -27,7 +28,7 @@ export class Turns {
   #spentMillis = 0;
   #isNextSet = false;
 
-  constructor(limits: TurnLimits = TURN_LIMITS, now: () => number = () => performance.now()) {
+  constructor(limits: TurnLimits = TURN_LIMITS, now: MonotonicClock = monotonicMillis) {
     this.#limits = limits;
     this.#now = now;
   }

@@ -4,7 +4,7 @@
  */
 import { rm } from 'node:fs/promises';
 import type { Genesis } from '../../protocol/ledger/genesis.ts';
-import { steadyMillis } from '../../runtime/clock/clock.ts';
+import { type LedgerClock, steadyMillis } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import type { NetworkPlan } from '../network/network-options.ts';
 import { fetchDirectory, fetchSnapshot } from '../network/snapshots/fetch-snapshot.ts';
@@ -23,7 +23,7 @@ export type BeginSettings = NonNullable<SnapshotPlan['begin']> & {
 
 export type BeginDependencies = {
   readonly log: Logger;
-  readonly now: () => number;
+  readonly now: LedgerClock;
   readonly started: (name: string, stop: () => void) => void;
 };
 

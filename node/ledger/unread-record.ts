@@ -13,6 +13,9 @@ export class DamagedRecordError extends UnreadRecordError {}
 export const isOwnError = (error: unknown): error is Error =>
   error instanceof UncheckedSignatureError || error instanceof UnreadRecordError;
 
+/** May be over the next time, as a damaged record is not. */
+export const isPassing = (error: unknown): boolean => isOwnError(error) && !(error instanceof DamagedRecordError);
+
 /** A record that is not of a committed set, whose digests show what is damaged. */
 export function decodeRecord<T>(bytes: Uint8Array | undefined, decode: (bytes: Uint8Array) => T): T | undefined {
   try {

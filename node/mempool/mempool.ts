@@ -6,6 +6,7 @@
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { StakingOperation } from '../../protocol/staking/operation.ts';
 import type { Outpoint } from '../../protocol/transactions/transaction.ts';
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import type { MempoolView, Origin, PendingTransaction, RemovalReason, UnspentOutput } from '../full-node.ts';
 import type { CutEffects, LostTransaction } from '../ledger/effects.ts';
 import { outpointKey } from '../ledger/output-set.ts';
@@ -44,7 +45,7 @@ export type MempoolOptions = {
   readonly cutMillis: number;
 };
 export type MempoolDependencies = {
-  readonly now: () => number;
+  readonly now: SteadyClock;
   onAdded(entry: Entry): void;
   onRemoved(entry: Entry, reason: RemovalReason): void;
 };

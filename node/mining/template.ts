@@ -18,6 +18,7 @@ import { encodeExtranonce, MAX_EXTRANONCE } from '../../protocol/ledger/tag.ts';
 import { meetsTarget, targetToBytes, workOfTarget } from '../../protocol/ledger/target.ts';
 import { type Network, powEpoch, REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
+import type { LedgerClock, SteadyClock } from '../../runtime/clock/clock.ts';
 import type { Head, Template, TemplateRequest } from '../full-node.ts';
 import { nameOf } from '../ledger/registration.ts';
 import type { ReadTransaction } from '../ledger/work-block.ts';
@@ -88,8 +89,8 @@ export type TemplateDependencies = {
   readonly powEpochLength: number;
   readonly mempool: Mempool;
   readonly pool: WorkPool;
-  readonly now: () => number;
-  readonly steady: () => number;
+  readonly now: LedgerClock;
+  readonly steady: SteadyClock;
   random(limit: number): number;
   isRegistered(blockId: Bytes): boolean;
   /** Anchors whose windows are open, with what is registered for them. */

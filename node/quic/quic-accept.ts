@@ -4,6 +4,7 @@
  * Handshakes a second are bounded too, because their addresses cannot be judged before.
  */
 import { type BucketRate, fullBucket, take } from '../../runtime/clients/token-bucket.ts';
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import type { NativeConnection, NativeServer } from './quic-package.ts';
 
 /** Half-open ones at once: what must be sent every ten seconds, from any address, to keep QUIC to oneself. */
@@ -12,7 +13,7 @@ const HANDSHAKES: BucketRate = { perSecond: 50, burst: 256 };
 const PAUSE_MILLIS = 1_000 / HANDSHAKES.perSecond;
 
 export type Accepting = {
-  readonly steady: () => number;
+  readonly steady: SteadyClock;
   readonly isClosed: () => boolean;
   readonly accepted: (connection: NativeConnection) => void;
 };

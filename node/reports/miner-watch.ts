@@ -2,12 +2,13 @@
  * Logs that transactions wait but no work block arrives: they reach the ledger only in work blocks, so without a miner
  * no payment becomes final.
  */
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 
 export type MinerWatchDependencies = {
   /** Transactions in the mempool. */
   readonly waiting: () => number;
-  readonly steady: () => number;
+  readonly steady: SteadyClock;
   readonly log: Logger;
 };
 

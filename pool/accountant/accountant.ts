@@ -10,7 +10,7 @@ import type { CutStreamItem } from '../../protocol/api/client-events.ts';
 import { sliceOfHeight } from '../../protocol/books/pplns.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { type Network, REGISTRATION_WINDOW } from '../../protocol/network.ts';
-import { laterMillis } from '../../runtime/clock/clock.ts';
+import { type SteadyClock, steadyMillis, type WallClock, wallMillis } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import { ClosedWork } from '../books/closed-work.ts';
 import { type CreditOptions, makeCredits } from '../books/credits.ts';
@@ -44,7 +44,8 @@ export type AccountantDependencies = Pick<AdoptionDependencies, 'source' | 'powH
   readonly sql: Sql;
   readonly chain: Chain;
   readonly log: Logger;
-  readonly now?: () => number;
+  readonly now?: SteadyClock;
+  readonly wall?: WallClock;
   readonly published?: PublishedTerms;
 };
 
@@ -79,7 +80,9 @@ export class Accountant {
     this.#dependencies = dependencies;
     this.#intake = new Intake({ network: options.network.name, sliceCuts: options.sliceCuts });
     this.#adoption = new Adoption(options, dependencies);
-    const watch = new ChainWatch(options.network.name, { now: laterMillis, ...dependencies });
+    const { sql, chain, now = steadyMillis, wall = wallMillis } = dependencies;
+    // The later of both: a limit must not refuse a true height because one of the clocks is wrong.
+    const watch = new ChainWatch(options.network.name, { sql, chain, now: () => Math.max(now(), wall()) });
     this.#judge = new RewardJudge(options, { ...dependencies, intervalCuts: () => watch.intervalCuts });
     this.#watch = watch;
   }

@@ -6,6 +6,7 @@
  */
 import { checkInterval } from '../../protocol/ledger/genesis.ts';
 import { INTERVAL_CUTS, type NetworkName } from '../../protocol/network.ts';
+import type { LaterClock } from '../../runtime/clock/clock.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
 import { PoolError } from '../pool-error.ts';
 import type { Chain } from './chain.ts';
@@ -39,11 +40,11 @@ export class ChainWatch {
   readonly #network: NetworkName;
   readonly #sql: Sql;
   readonly #chain: Chain;
-  readonly #now: () => number;
+  readonly #now: LaterClock;
   #start: ChainStart | undefined;
   #intervalCuts = INTERVAL_CUTS;
 
-  constructor(network: NetworkName, dependencies: { sql: Sql; chain: Chain; now: () => number }) {
+  constructor(network: NetworkName, dependencies: { sql: Sql; chain: Chain; now: LaterClock }) {
     this.#network = network;
     this.#sql = dependencies.sql;
     this.#chain = dependencies.chain;

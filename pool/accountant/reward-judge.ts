@@ -6,6 +6,7 @@
 import { formatAddress } from '../../protocol/address.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { type NetworkName, REGISTRATION_WINDOW } from '../../protocol/network.ts';
+import { type MonotonicClock, monotonicMillis } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import { type Carried, type Claim, rewardFlaw } from '../books/reward-check.ts';
 import type { Sql } from '../database/connect.ts';
@@ -26,7 +27,7 @@ export type JudgeDependencies = {
   /** Cuts of an interval of the chain that the books are kept by. */
   readonly intervalCuts: () => number;
   /** A clock that does not jump. */
-  readonly steadyNow?: () => number;
+  readonly steadyNow?: MonotonicClock;
 };
 
 /** The limits on the rewards of an anchor's blocks. */
@@ -71,7 +72,7 @@ const carriedOf = ({ carried_fees, carried_mass }: Pick<BlockRow, 'carried_fees'
 export class RewardJudge {
   readonly #options: JudgeOptions;
   readonly #dependencies: JudgeDependencies;
-  readonly #steadyNow: () => number;
+  readonly #steadyNow: MonotonicClock;
   /** Since when a block waits for a node, and when a held one was last checked. */
   readonly #since = new Map<string, number>();
   readonly #asked = new Map<string, number>();
@@ -80,7 +81,7 @@ export class RewardJudge {
   constructor(options: JudgeOptions, dependencies: JudgeDependencies) {
     this.#options = options;
     this.#dependencies = dependencies;
-    this.#steadyNow = dependencies.steadyNow ?? (() => performance.now());
+    this.#steadyNow = dependencies.steadyNow ?? monotonicMillis;
   }
 
   /** All open blocks whose window is closed at a height, each queried by its id. */

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { steadyMillis } from '../../runtime/clock/clock.ts';
+import { type SteadyClock, steadyMillis, type WallClock } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import { LAST_PAYOUT, payoutsPaused } from '../api/operator/payout-pause.ts';
 import { dropOldShares } from '../books/partitions.ts';
@@ -61,9 +61,9 @@ export type TermDependencies = {
   /** Mails of all terms of this process. */
   readonly mailTally?: MailTally;
   readonly log: Logger;
-  readonly now: () => number;
-  /** The system's time, for times that receivers compare with their own clock; default `now`. */
-  readonly wall?: () => number;
+  readonly now: SteadyClock;
+  /** For times that receivers compare with their own clock. */
+  readonly wall: WallClock;
 };
 
 /** Entries per transaction: enough to make the fixed cost of a batch small, few enough that it ends soon. */

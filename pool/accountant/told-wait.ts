@@ -1,15 +1,16 @@
 /** A task of the books that fails and is tried again: its log says once that it waits and why, again each minute, and when it goes on. */
+import type { MonotonicClock } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 
 const AGAIN_MILLIS = 60_000;
 
 export class ToldWait {
   readonly #what: string;
-  readonly #dependencies: { readonly log: Logger; readonly now: () => number };
+  readonly #dependencies: { readonly log: Logger; readonly now: MonotonicClock };
   #told: { readonly reason: string; readonly atMillis: number } | undefined;
   #isWaiting = false;
 
-  constructor(what: string, dependencies: { readonly log: Logger; readonly now: () => number }) {
+  constructor(what: string, dependencies: { readonly log: Logger; readonly now: MonotonicClock }) {
     this.#what = what;
     this.#dependencies = dependencies;
   }

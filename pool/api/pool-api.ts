@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { StratumServer } from '../../bridge/stratum-server.ts';
 import type { Language } from '../../protocol/languages.ts';
 import type { NetworkName } from '../../protocol/network.ts';
+import type { SteadyClock, WallClock } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import type { Sql } from '../database/connect.ts';
 import { Edits } from '../edits/edits.ts';
@@ -16,7 +17,7 @@ import { publicPoolKey } from '../receipts/pool-key.ts';
 import type { InstanceFigures, SharedState } from '../shared/shared-state.ts';
 import { RateBoard } from '../stats/rates.ts';
 import type { WebhookReach } from '../webhooks/webhook-target.ts';
-import { AnswerCache } from './answer-cache.ts';
+import { AnswerCache, keepingAnswers } from './answer-cache.ts';
 import { booksRoutes } from './books/books-routes.ts';
 import { BooksView } from './books/books-view.ts';
 import { LedgerView } from './books/ledger-view.ts';
@@ -49,7 +50,6 @@ import { type ChainView, type PoolTerms, PoolView } from './public/pool-view.ts'
 import { publicRoutes } from './public/public-routes.ts';
 import { statusOf } from './public/status.ts';
 import { type Route, route } from './route.ts';
-import { keepingAnswers } from './send-answer.ts';
 
 export type PoolApiOptions = {
   readonly terms: PoolTerms;
@@ -69,9 +69,9 @@ export type PoolApiDependencies = {
   readonly shared: SharedState;
   readonly chain: () => ChainView | undefined;
   readonly log: Logger;
-  readonly now: () => number;
-  /** The system's time, for times that a wallet on another machine compares with its own; default `now`. */
-  readonly wall?: () => number;
+  readonly now: SteadyClock;
+  /** For times that a wallet on another machine compares with its own. */
+  readonly wall: WallClock;
   readonly connect: () => ConnectDocument;
   readonly wallet: PayoutWallet;
   readonly published?: PublishedTerms;
@@ -124,7 +124,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
       return edits.now.name;
     },
   };
-  const signing = { sql, now: dependencies.wall ?? now };
+  const signing = { sql, now: dependencies.wall };
   const miners = new MinerView(edited, { sql, rates, pool, now });
   const cache = new AnswerCache({}, { now });
   const proofs = new ProofMaker({ network }, { sql });
@@ -165,7 +165,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
       connect: dependencies.connect,
       now,
     }),
-    ...feedRoutes({ ledger, poolName: () => edits.now.name, home: options.publicUrl, now: dependencies.wall ?? now }),
+    ...feedRoutes({ ledger, poolName: () => edits.now.name, home: options.publicUrl, now: dependencies.wall }),
     ...signedRoutes({
       miners,
       thresholds: new PayoutThreshold(edited, { ...signing, chain }),

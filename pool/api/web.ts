@@ -9,6 +9,7 @@ import { RateLimiter, type RateLimits } from '../../node/api/rate-limit.ts';
 import { type Language, languageFor } from '../../protocol/languages.ts';
 import { clientKey, TrustedProxies } from '../../runtime/clients/client-address.ts';
 import { clientFaults } from '../../runtime/clients/client-fault.ts';
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
 import { connectionOf } from '../../runtime/door/connection.ts';
 import { Door, type DoorErrorCode, type DoorLimits, refuseUpgrade } from '../../runtime/door/door.ts';
@@ -53,7 +54,7 @@ export type WebDependencies = {
   readonly token: OperatorToken;
   readonly metrics: Metrics;
   readonly log: Logger;
-  readonly now: () => number;
+  readonly now: SteadyClock;
   /** Takes over a stratum connection from the web listener, for the given client. */
   readonly stratum?: (service: string, request: IncomingMessage, socket: Duplex, head: Buffer, client: string) => void;
   readonly live: (request: IncomingMessage, socket: Duplex, head: Buffer, client: string) => void;
@@ -80,6 +81,7 @@ export const WEB_LIMITS: DoorLimits = {
   answerMillis: 120_000,
   stallMillis: 30_000,
   idleMillis: 75_000,
+  heldBytes: 128 * 1024 * 1024,
 };
 
 /** Expensive requests of one client that may wait for the one in progress. */

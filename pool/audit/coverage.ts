@@ -35,6 +35,7 @@ export const COVERAGE: Readonly<Record<string, string>> = {
   receipt_sheets: 'not covered: what front ends signed; each miner compares its own with the slices',
   receipt_pages: 'not covered: the receipts under those signatures',
   signed_slices: 'not covered: which record of a slice front ends signed; each remembers its own on its disk',
+  signed_sheets: 'not covered: which entries the sheets counted; remembered as signed_slices are',
   operator_log: 'not covered: a record for people',
   events: 'not covered: news for pages and webhooks',
   webhooks: 'not covered: how far each receiver has been notified',

@@ -1,6 +1,7 @@
 /** The text of an audit's report: each difference on a line, then the remedies, then the parts that were checked. */
 
 import type { NotChecked } from '../../protocol/books/books-verdict.ts';
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import { visible } from '../../runtime/log/visible.ts';
 import type { AuditReport } from './audit.ts';
@@ -19,7 +20,7 @@ export function toldProgress({
   now,
 }: {
   readonly log: Pick<Logger, 'info'>;
-  readonly now: () => number;
+  readonly now: SteadyClock;
 }): Progress {
   let told = now();
   return (what, done) => {

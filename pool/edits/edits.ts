@@ -4,6 +4,7 @@
  * the previous value.
  */
 import { sliceOfHeight } from '../../protocol/books/pplns.ts';
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import { optionFees, optionWindows } from '../books/terms-in-force.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
 import { readPayoutMin } from '../options.ts';
@@ -182,7 +183,7 @@ export class Edits {
     dependencies: {
       readonly sql: Sql;
       readonly chain: () => ChainLook | undefined;
-      readonly now: () => number;
+      readonly now: SteadyClock;
       readonly published?: PublishedTerms | undefined;
     },
   ) {

@@ -5,6 +5,7 @@
  */
 import { existsSync, renameSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import { writeDurably } from '../../runtime/files/durable-file.ts';
 import { readSmallFile } from '../../runtime/files/small-file.ts';
 import type { Logger } from '../../runtime/log/log.ts';
@@ -38,7 +39,7 @@ function moveAside(path: string): string {
 export class PublishedTerms {
   readonly #path: string;
   readonly #log: Logger;
-  readonly #now: () => number;
+  readonly #now: SteadyClock;
   readonly #chain: () => LedgerDate | undefined;
   /** What is on the disk. */
   #known: Terms | undefined;
@@ -52,7 +53,7 @@ export class PublishedTerms {
       log,
       now,
       chain = () => undefined,
-    }: { readonly log: Logger; readonly now: () => number; readonly chain?: () => LedgerDate | undefined },
+    }: { readonly log: Logger; readonly now: SteadyClock; readonly chain?: () => LedgerDate | undefined },
   ) {
     this.#path = path;
     this.#log = log;

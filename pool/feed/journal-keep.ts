@@ -5,6 +5,7 @@
  * aside instead, and stays there until a person takes it away.
  */
 import { statfs } from 'node:fs/promises';
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import {
   dropJournal,
@@ -36,14 +37,14 @@ export class JournalKeep {
   readonly #options: JournalKeepOptions;
   readonly #outbox: Outbox;
   readonly #log: Logger;
-  readonly #now: () => number;
+  readonly #now: SteadyClock;
   #warnedAt = Number.NEGATIVE_INFINITY;
   /** Size of the segments kept only for a possible restore. */
   bytes = 0;
   /** Files with bytes that were not understood, moved aside or still in their place. */
   damaged = 0;
 
-  constructor(options: JournalKeepOptions, dependencies: { outbox: Outbox; log: Logger; now: () => number }) {
+  constructor(options: JournalKeepOptions, dependencies: { outbox: Outbox; log: Logger; now: SteadyClock }) {
     this.#options = options;
     this.#outbox = dependencies.outbox;
     this.#log = dependencies.log;

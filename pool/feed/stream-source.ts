@@ -11,6 +11,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { fromUtf8, utf8 } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import type { JournalEntry } from '../journal/journal.ts';
 import type { RedisKeys } from '../shared/redis.ts';
@@ -44,7 +45,7 @@ export type StreamSourceDependencies = {
   readonly seal: Seal;
   readonly unread: UnreadValues;
   readonly log: Logger;
-  readonly now: () => number;
+  readonly now: SteadyClock;
 };
 
 /** `entries` are null where the message is not authentic or damaged. */
@@ -67,7 +68,7 @@ export class StreamSource implements EntrySource {
   readonly #seal: Seal;
   readonly #unread: UnreadValues;
   readonly #log: Logger;
-  readonly #now: () => number;
+  readonly #now: SteadyClock;
   readonly #known = new Map<string, number>();
   #claimFrom: string | undefined = '0-0';
   #claimIdleMillis = 0;

@@ -17,6 +17,7 @@ import type {
 } from '../../bridge/shares/sink.ts';
 import { shareIdentity } from '../../protocol/books/share-identity.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import type { Outbox } from '../feed/outbox.ts';
 import type { Journal } from './journal.ts';
@@ -45,7 +46,7 @@ export type PoolSinkDependencies = {
   readonly journal: Journal;
   readonly outbox: Pick<Outbox, 'push'>;
   readonly log: Logger;
-  readonly now: () => number;
+  readonly now: SteadyClock;
   readonly listener?: SinkListener;
   readonly balance?: (account: Bytes) => Promise<{ pending: bigint; paid: bigint } | undefined>;
 };

@@ -4,6 +4,7 @@
  * delays only mails.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
 import { editedPoolName } from '../edits/edits.ts';
@@ -31,7 +32,7 @@ export type MinerMailsDependencies = {
   readonly sql: Sql;
   readonly mailer: Mailer;
   readonly log: Logger;
-  readonly now: () => number;
+  readonly now: SteadyClock;
   /** Counted up here, for the metrics. */
   readonly tally?: MailTally;
 };
@@ -67,7 +68,7 @@ export class MinerMails {
   readonly #sql: Sql;
   readonly #mailer: Mailer;
   readonly #log: Logger;
-  readonly #now: () => number;
+  readonly #now: SteadyClock;
   readonly #tally: MailTally;
   readonly #stop = new AbortController();
   #away = { attempts: 0, until: 0 };

@@ -7,6 +7,7 @@ import { formatAddress } from '../../protocol/address.ts';
 import { equalBytes } from '../../protocol/bytes.ts';
 import { attempt } from '../../protocol/errors.ts';
 import type { NetworkName } from '../../protocol/network.ts';
+import { type MonotonicClock, monotonicMillis } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import { type AccountRow, accountRows, balanceOf } from '../books/account-row.ts';
 import { addCredits, type CreditTotal, creditsOfList, listsAfter, readTotals, treeOf } from '../books/credit-totals.ts';
@@ -27,14 +28,14 @@ export type AccountCheckDependencies = {
   readonly sql: Sql;
   readonly log?: Pick<Logger, 'error'>;
   /** Milliseconds of a clock that does not jump. */
-  readonly now?: () => number;
+  readonly now?: MonotonicClock;
 };
 
 export class AccountCheck {
   readonly #network: NetworkName;
   readonly #sql: Sql;
   readonly #log: Pick<Logger, 'error'> | undefined;
-  readonly #now: () => number;
+  readonly #now: MonotonicClock;
   /** By account: all credits, and the newest list that has one. Summed up when a list is first read: a later edit of it changes nothing here. */
   readonly #credits = new Map<number, CreditTotal>();
   /** By account: the first list with a credit for it; NOTE if that is the note. */
@@ -55,7 +56,7 @@ export class AccountCheck {
     this.#network = options.network;
     this.#sql = dependencies.sql;
     this.#log = dependencies.log;
-    this.#now = dependencies.now ?? (() => performance.now());
+    this.#now = dependencies.now ?? monotonicMillis;
   }
 
   /** Why accounts must not be paid; accounts that may be paid are left out. */

@@ -5,6 +5,7 @@
  * recorded before anything else is paid (pool/payout/reconciliation.ts). Unclear requests are repeated with the same
  * number; a recipient that the wallet refuses is set aside for a person to decide.
  */
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import { payoutsPaused } from '../api/operator/payout-pause.ts';
 import { fenced } from '../books/term.ts';
@@ -53,7 +54,7 @@ export type PayoutDependencies = {
   readonly sql: Sql;
   readonly wallet: PayoutWallet;
   readonly log: Logger;
-  readonly now: () => number;
+  readonly now: SteadyClock;
   /** Row ids; not used outside the database. */
   readonly newId: () => string;
   /** Whether all known shares and cuts are in the books. */

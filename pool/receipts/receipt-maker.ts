@@ -4,8 +4,9 @@
  * sends it to the connections. Journals of earlier starts are included: shares accepted before a crash get their
  * receipts from the next start.
  *
- * Slices are processed one after the other, each only once. Nothing is signed that is not in the books, and no slice is
- * signed with two records (signed-slices.ts): a database replaced by an older copy may have closed it differently.
+ * Slices are processed one after the other, each only once. Nothing is signed that is not in the books, no slice is
+ * signed with two records (signed-slices.ts), and no share for two front ends (earlier-sheets.ts): a database replaced by an
+ * older copy may have closed it differently.
  */
 import type { ReceiptDelivery } from '../../bridge/shares/receipts.ts';
 import { type ReceiptHead, receiptMessage, type SignedBooks } from '../../protocol/books/receipt.ts';
@@ -18,10 +19,11 @@ import { reignOf } from '../feed/positions.ts';
 import type { SliceMark } from '../feed/slice-marks.ts';
 import { doubledAfter } from '../journal/doubled-shares.ts';
 import type { Service } from '../journal/journal-record.ts';
+import { earlierSheets, type SignedSheet } from './earlier-sheets.ts';
 import type { PoolKey } from './pool-key.ts';
 import { type MadeSheet, runSheetThread, type SheetDesk } from './run-sheets.ts';
 import { SheetStore } from './sheet-store.ts';
-import { SignedSlices } from './signed-slices.ts';
+import { isSameSheet, SignedSlices } from './signed-slices.ts';
 import type { SliceRange } from './tally.ts';
 
 /** Maximum number of past slices of one boot to process. */
@@ -124,9 +126,13 @@ export class ReceiptMaker {
 
   /** The newest slice that is done; undefined if there is none. */
   async #make(line: OutboxLine, ranges: readonly SliceRange[]): Promise<number | undefined> {
-    const { log } = this.#dependencies;
+    const { sql, log } = this.#dependencies;
     const { bootId } = line;
-    const doubled = await doubledAfter(this.#dependencies.sql, bootId, (ranges[0] as SliceRange).after);
+    const signed = this.#signed as SignedSlices;
+    const doubled = await doubledAfter(sql, bootId, (ranges[0] as SliceRange).after);
+    const slices = ranges.map(({ slice }) => slice);
+    const known = await signed.sheetsOf(sql, slices);
+    const earlier = await earlierSheets(sql, known);
     const until = performance.now() + MAX_MAKING_MILLIS;
     const isLate = () => performance.now() > until;
     let through: number | undefined;
@@ -144,9 +150,13 @@ export class ReceiptMaker {
           return 'stop';
         }
         if (await this.#store.has(bootId, service, slice)) return 'skip';
-        const { sql } = this.#dependencies;
-        if (!(await (this.#signed as SignedSlices).allows(sql, service, slice, found.signed))) {
-          log.error('no receipts: another record of the slice was signed before', { service, slice, boot: bootId });
+        const reason = !(await signed.allows(sql, service, slice, found.signed))
+          ? 'no receipts: another record of the slice was signed before'
+          : earlier.lacking.has(`${service} ${slice}`)
+            ? 'no receipts: the books do not have in the slice what was signed of it before'
+            : undefined;
+        if (reason !== undefined) {
+          log.error(reason, { service, slice, boot: bootId });
           return 'skip';
         }
         books = found.signed;
@@ -159,13 +169,13 @@ export class ReceiptMaker {
             boot: bootId,
             receipts: less,
           });
-        if (await this.#finish(bootId, sheet, books as SignedBooks, isLate)) return 'go';
+        if (await this.#finish(bootId, sheet, { books: books as SignedBooks, known }, isLate)) return 'go';
         isStopped = true;
         return 'stop';
       },
     };
     const { holed, unheld, belated } = await runSheetThread(
-      { directory: this.#options.directory, bootId, ranges, doubled, last: line.last },
+      { directory: this.#options.directory, bootId, ranges, doubled, leftOut: earlier, last: line.last },
       desk,
     );
     if (!isStopped) through = (ranges.at(-1) as SliceRange).slice;
@@ -190,8 +200,16 @@ export class ReceiptMaker {
     this.#dependencies.log.warn('receipts take too long', { boot: bootId, slices: ranges.length, next: most });
   }
 
-  /** Signs, stores and sends a sheet. False if it is too late for that, or another record was signed meanwhile. */
-  async #finish(boot: string, sheet: MadeSheet, books: SignedBooks, isLate: () => boolean): Promise<boolean> {
+  /**
+   * Signs, stores and sends a sheet. False if it is too late for that, another record was signed meanwhile, or a sheet became
+   * known that this one would have to heed.
+   */
+  async #finish(
+    boot: string,
+    sheet: MadeSheet,
+    { books, known }: { readonly books: SignedBooks; readonly known: readonly SignedSheet[] },
+    isLate: () => boolean,
+  ): Promise<boolean> {
     const { sql, key, log, deliver } = this.#dependencies;
     const { service, slice, count, root } = sheet;
     if (isLate()) return false;
@@ -204,7 +222,15 @@ export class ReceiptMaker {
       receipts: count,
       receipts_root: toHex(root),
     };
-    if (!(await (this.#signed as SignedSlices).keep(sql, service, slice, books))) return false;
+    const signed = this.#signed as SignedSlices;
+    const own = { service, slice, boot, ...sheet.span };
+    if (!(await signed.keep(sql, own, books))) return false;
+    // Two that sign at the same time have both told it by now, and each sees the other's.
+    const since = (await signed.sheetsOf(sql, [slice])).filter(
+      (one) => one.service === service && ![own, ...known].some((before) => isSameSheet(before, one)),
+    );
+    const { lacking, shares, accounts } = await earlierSheets(sql, since);
+    if (lacking.size + shares.size + accounts.size > 0) return false;
     const signature = await key.sign(receiptMessage(head));
     if (isLate()) return false;
     await this.#store.keep(head, signature, sheet);

@@ -1,16 +1,16 @@
 /** Runs the thread that makes sheets of a journal (sheet-thread.ts), and answers it. */
 import { Worker } from 'node:worker_threads';
-import type { DoubledRun } from '../journal/doubled-shares.ts';
 import type { Service } from '../journal/journal-record.ts';
 import type { SheetPage } from './sheet-pages.ts';
-import type { SliceRange } from './tally.ts';
+import type { LeftOut, SheetSpan, SliceRange } from './tally.ts';
 
 export type SheetOrder = {
   readonly directory: string;
   readonly bootId: string;
   readonly ranges: readonly SliceRange[];
-  /** Of these, and of all entries behind them that the books have. */
-  readonly doubled: readonly DoubledRun[];
+  /** Sequences of shares that counted before, of these and of all entries behind them that the books have. */
+  readonly doubled: ArrayLike<number>;
+  readonly leftOut?: LeftOut;
   /** The newest sequence that is certainly on disk. */
   readonly last: number;
 };
@@ -18,6 +18,7 @@ export type SheetOrder = {
 export type MadeSheet = {
   readonly service: Service;
   readonly slice: number;
+  readonly span: SheetSpan;
   readonly root: Uint8Array;
   readonly count: number;
   /** Pages to be stored. */

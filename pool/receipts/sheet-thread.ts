@@ -14,13 +14,16 @@ import type { SheetAnswer, SheetMessage, SheetOrder } from './run-sheets.ts';
 import { pagesOf } from './sheet-pages.ts';
 import { JournalTally, type SliceLeaves, type SliceRange } from './tally.ts';
 
-async function run({ directory, bootId, ranges, doubled, last }: SheetOrder, port: MessagePort): Promise<void> {
+async function run(
+  { directory, bootId, ranges, doubled, leftOut, last }: SheetOrder,
+  port: MessagePort,
+): Promise<void> {
   const send = async (message: SheetMessage): Promise<SheetAnswer> => {
     port.postMessage(message);
     const [answer] = await once(port, 'message');
     return answer as SheetAnswer;
   };
-  const tally = new JournalTally(ranges, doubled);
+  const tally = new JournalTally(ranges, doubled, leftOut);
   const after = (ranges[0] as SliceRange).after;
   for await (const entries of readJournal(directory, bootId, after))
     for (const { sequence, record } of entries) if (sequence <= last) tally.take(sequence, record);
@@ -35,7 +38,7 @@ async function run({ directory, bootId, ranges, doubled, last }: SheetOrder, por
   port.postMessage({ kind: 'end', holed, unheld, belated } satisfies SheetMessage);
 }
 
-function sheetOf({ service, slice, leaves }: SliceLeaves, booked: ReadonlyMap<string, bigint>): SheetMessage {
+function sheetOf({ service, slice, span, leaves }: SliceLeaves, booked: ReadonlyMap<string, bigint>): SheetMessage {
   // Signed anyway: a receipt states the accepted work, even if the books have lost some of it. The receipt maker logs
   // an error.
   const less = leaves.filter(({ account, accountWork }) => (booked.get(textOf(account)) ?? 0n) < accountWork).length;
@@ -43,6 +46,7 @@ function sheetOf({ service, slice, leaves }: SliceLeaves, booked: ReadonlyMap<st
   const made = {
     service,
     slice,
+    span,
     root: sheet.root,
     count: leaves.length,
     pages: pagesOf(sheet),

@@ -5,11 +5,17 @@
  */
 
 import { compareReceipts, OTHERS, OWN_RECEIPTS, type ReceiptLeaf } from '../../protocol/books/receipt.ts';
-import type { Bytes } from '../../protocol/bytes.ts';
+import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { attempt } from '../../protocol/errors.ts';
 import { IdentitySet } from '../books/identity-set.ts';
-import type { DoubledRun } from '../journal/doubled-shares.ts';
-import { decodeRecord, SERVICES, type Service, type ShareIdentity } from '../journal/journal-record.ts';
+import { nameOfDoubled } from '../journal/doubled-shares.ts';
+import {
+  decodeRecord,
+  SERVICES,
+  type Service,
+  type ShareIdentity,
+  type ShareRecord,
+} from '../journal/journal-record.ts';
 
 /** Entries after `after` up to `through`. */
 type Entries = { readonly after: number; readonly through: number };
@@ -20,12 +26,29 @@ type Held = Entries & { readonly closedHeight: number };
 /** The entries that are in the slice by the journal's marks, and those that the books have in it (null: not known). */
 export type SliceRange = Entries & { readonly slice: number; readonly held: Held | null };
 
+/** What a sheet counts: the shares from `first` through `last`, without those that counted before. */
+export type SheetSpan = { readonly first: number; readonly last: number; readonly passedOver: string };
+
+type Ends = { first: number; last: number };
+
+/** What a sheet must not count, because another front end signed it before (earlier-sheets.ts). */
+export type LeftOut = {
+  /** Shares, by their identities in hex. */
+  readonly shares: ReadonlySet<string>;
+  /** Accounts of a slice, as `accountIn` names them. */
+  readonly accounts: ReadonlySet<string>;
+};
+
+export const accountIn = (service: Service, slice: number, account: Bytes): string =>
+  `${service} ${slice} ${Buffer.from(account).toString('latin1')}`;
+
 type Sum = { readonly account: Bytes; readonly worker: string; shares: number; work: bigint };
 type Sums = Map<string, Sum>;
 
 export type SliceLeaves = {
   readonly service: Service;
   readonly slice: number;
+  readonly span: SheetSpan;
   readonly leaves: readonly ReceiptLeaf[];
 };
 
@@ -38,21 +61,34 @@ export class JournalTally {
   /** By service, for each range; one more for entries in no closed slice. */
   readonly #sums: readonly (readonly Sums[])[];
   readonly #identities = new Map<number, IdentitySet>();
-  readonly #doubled: readonly DoubledRun[];
+  readonly #doubled: ArrayLike<number>;
+  readonly #leftOut: LeftOut;
+  /** The first and the last share that a sheet counts, by service and range. */
+  readonly #spans: readonly (readonly Ends[])[];
+  /** Shares that counted before, by service and range. */
+  readonly #passedOver: readonly (readonly number[][])[];
   #at = 0;
-  #run = 0;
+  #next = 0;
   /** The last sequence taken; a slice with missing entries gets no receipts. */
   #last: number;
   readonly #holed = new Set<number>();
   readonly #unheld = new Set<number>();
   readonly #belated = new Set<number>();
 
-  /** Ranges are contiguous, oldest first, and so are runs of shares that counted before. */
-  constructor(ranges: readonly SliceRange[], doubled: readonly DoubledRun[] = []) {
+  /** Ranges are contiguous, oldest first; `doubled` are sequences of shares that counted before, in order. */
+  constructor(
+    ranges: readonly SliceRange[],
+    doubled: ArrayLike<number> = [],
+    leftOut: LeftOut = { shares: new Set(), accounts: new Set() },
+  ) {
     this.#ranges = ranges;
     this.#doubled = doubled;
+    this.#leftOut = leftOut;
     this.#last = (ranges[0] as SliceRange).after;
-    this.#sums = SERVICES.map(() => Array.from({ length: ranges.length + 1 }, () => new Map()));
+    const each = <T>(of: () => T): T[][] => SERVICES.map(() => Array.from({ length: ranges.length + 1 }, of));
+    this.#sums = each(() => new Map());
+    this.#spans = each(() => ({ first: -1, last: -1 }));
+    this.#passedOver = each(() => []);
   }
 
   /** In the order of the journal. */
@@ -68,20 +104,24 @@ export class JournalTally {
       return;
     }
     const record = decoded.value;
-    if (record.kind !== 'share' || !this.#isFirst(record.identity)) return;
-    const run = this.#runOf(sequence);
-    if (run?.isExact) return;
+    if (record.kind !== 'share') return;
+    const isFirst = this.#isFirst(record.identity);
+    const service = SERVICES.indexOf(record.service);
+    if (this.#isDoubled(sequence)) {
+      this.#passedOver[service]?.[this.#at]?.push(sequence);
+      return;
+    }
     const range = this.#ranges[this.#at];
+    if (!isFirst || this.#isLeftOut(record, range)) return;
     const held = range?.held ?? null;
-    if (
-      range !== undefined &&
-      held !== null &&
-      (sequence <= held.after || sequence > held.through || run !== undefined)
-    )
+    if (range !== undefined && held !== null && (sequence <= held.after || sequence > held.through))
       this.#unheld.add(range.slice);
     if (range !== undefined && held !== null && (record.identity?.anchorHeight ?? 0) >= held.closedHeight)
       this.#belated.add(range.slice);
-    const sums = this.#sums[SERVICES.indexOf(record.service)]?.[this.#at] as Sums;
+    const span = this.#spans[service]?.[this.#at] as Ends;
+    if (span.first === -1) span.first = sequence;
+    span.last = sequence;
+    const sums = this.#sums[service]?.[this.#at] as Sums;
     const key = keyOf(record.account, record.worker);
     const sum = sums.get(key);
     if (sum === undefined)
@@ -105,10 +145,15 @@ export class JournalTally {
     return known.add(identity.bytes);
   }
 
-  #runOf(sequence: number): DoubledRun | undefined {
-    while ((this.#doubled[this.#run]?.through ?? sequence) < sequence) this.#run++;
-    const run = this.#doubled[this.#run];
-    return run !== undefined && sequence >= run.first ? run : undefined;
+  #isDoubled(sequence: number): boolean {
+    while ((this.#doubled[this.#next] ?? sequence) < sequence) this.#next++;
+    return this.#doubled[this.#next] === sequence;
+  }
+
+  #isLeftOut({ service, account, identity }: ShareRecord, range: SliceRange | undefined): boolean {
+    const { shares, accounts } = this.#leftOut;
+    if (shares.size > 0 && identity !== null && shares.has(toHex(identity.bytes))) return true;
+    return accounts.size > 0 && range !== undefined && accounts.has(accountIn(service, range.slice, account));
   }
 
   #miss(from: number, to: number): void {
@@ -152,8 +197,15 @@ export class JournalTally {
         const own = this.#sums[number]?.[i] as Sums;
         const open = opens[number] as Sums;
         subtract(open, own);
-        if (!without.has(slice) && own.size > 0) yield { service, slice, leaves: leavesOf(own, open) };
+        if (!without.has(slice) && own.size > 0)
+          yield { service, slice, span: this.#spanOf(number, i), leaves: leavesOf(own, open) };
       }
+  }
+
+  #spanOf(service: number, range: number): SheetSpan {
+    const { first, last } = (this.#spans[service] as readonly Ends[])[range] as Ends;
+    const passedOver = (this.#passedOver[service] as readonly number[][])[range] as number[];
+    return { first, last, passedOver: nameOfDoubled(passedOver.filter((one) => one > first && one < last)) };
   }
 }
 

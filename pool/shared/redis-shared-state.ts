@@ -15,6 +15,7 @@ import {
 } from '../../bridge/session/session-shelf.ts';
 import { equalBytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import { type Codec, count, decode, encode } from './codec.ts';
 import { NewsReader, NewsWriter } from './news-codec.ts';
@@ -48,7 +49,7 @@ export type RedisSharedDependencies = Sealed & {
   /** Boot id in hex. */
   readonly instance: string;
   readonly log: Logger;
-  readonly now: () => number;
+  readonly now: SteadyClock;
 };
 
 /** The value that an instance of this pool stored under a name; undefined, and counted, for anything else. */
@@ -194,7 +195,7 @@ export class RedisSharedState implements SharedState {
   }
 }
 
-type ShelfDependencies = Sealed & { readonly redis: Redis; readonly keys: RedisKeys; readonly now: () => number };
+type ShelfDependencies = Sealed & { readonly redis: Redis; readonly keys: RedisKeys; readonly now: SteadyClock };
 
 /**
  * A session is stored in one place only, so that no two connections ever get the same: locally if Redis was unavailable

@@ -6,6 +6,7 @@
 import { BAN_DEFAULTS } from '../../bridge/session/ban-score.ts';
 import { KeptBans } from '../../bridge/session/kept-bans.ts';
 import { LocalSessionShelf, type SessionShelf, type SessionShelfOptions } from '../../bridge/session/session-shelf.ts';
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import { count, dictionary, flag, struct, text } from './codec.ts';
 
 export type Ban = { readonly key: string; readonly untilMillis: number };
@@ -79,12 +80,12 @@ export const INSTANCE_SILENT_MILLIS = 15_000;
 
 export class LocalSharedState implements SharedState {
   readonly sessions: SessionShelf;
-  readonly #now: () => number;
+  readonly #now: SteadyClock;
   readonly #bans = new KeptBans(BAN_DEFAULTS.capacity);
   readonly #listeners: ((news: News) => void)[] = [];
   #figures: InstanceFigures | undefined;
 
-  constructor(options: SessionShelfOptions, now: () => number) {
+  constructor(options: SessionShelfOptions, now: SteadyClock) {
     this.sessions = new LocalSessionShelf(options, now);
     this.#now = now;
   }

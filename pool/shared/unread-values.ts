@@ -1,4 +1,5 @@
 /** Values in Redis that are ignored: counted, and logged at most once a minute of each kind. */
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import { type Opened, type Purpose, SHARED_FORMAT } from './seal.ts';
 
@@ -9,10 +10,10 @@ export type UnreadReason = 'other_format' | 'not_ours' | 'damaged';
 export class UnreadValues {
   readonly counts: Record<UnreadReason, number> = { other_format: 0, not_ours: 0, damaged: 0 };
   readonly #log: Logger;
-  readonly #now: () => number;
+  readonly #now: SteadyClock;
   readonly #told = new Map<string, number>();
 
-  constructor(dependencies: { log: Logger; now: () => number }) {
+  constructor(dependencies: { log: Logger; now: SteadyClock }) {
     this.#log = dependencies.log;
     this.#now = dependencies.now;
   }

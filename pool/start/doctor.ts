@@ -3,6 +3,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { stratumDoctor } from '../../bridge/doctor.ts';
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import { bad, type Check, type Finding, ok, warn } from '../../runtime/doctor/doctor.ts';
 import { directoryChecks, isInUse, portChecks, secretCheck } from '../../runtime/doctor/machine.ts';
 import { nodeChecks } from '../../runtime/doctor/other-programs.ts';
@@ -23,7 +24,7 @@ const tokenOfUnit = (): string | undefined =>
     .map((unit) => join(CREDENTIALS, unit, 'wallet-token'))
     .find((file) => existsSync(file));
 
-export function poolDoctor(values: PoolValues, now: () => number): Check[] {
+export function poolDoctor(values: PoolValues, now: SteadyClock): Check[] {
   const { dataDir, database, redis, wallet, walletTokenFile } = values;
   return [
     ...directoryChecks(dataDir),

@@ -3,7 +3,7 @@ import { openNodeSources } from '../../bridge/nodes/node-sources.ts';
 import type { NodeSource } from '../../bridge/nodes/upstream.ts';
 import { threadsOf } from '../../bridge/options.ts';
 import type { Verifier } from '../../kernels/verifier.ts';
-import { steadyMillis } from '../../runtime/clock/clock.ts';
+import { type LedgerClock, steadyMillis } from '../../runtime/clock/clock.ts';
 import { pinOf } from '../../runtime/node-client/node-identity.ts';
 import type { PoolValues } from '../options.ts';
 import type { PoolDependencies } from './pool-dependencies.ts';
@@ -19,7 +19,7 @@ export type PoolNode = {
 
 export async function openPoolNode(
   values: PoolValues,
-  dependencies: PoolDependencies & { readonly verifier: Verifier; readonly now: () => number },
+  dependencies: PoolDependencies & { readonly verifier: Verifier; readonly now: LedgerClock },
 ): Promise<PoolNode> {
   const { log, started, version, fault } = dependencies;
   const { sources, embedded } = await openNodeSources(

@@ -3,6 +3,7 @@
  * reads the buckets that changed since its last call and computes all rates at once; nothing is kept that a restart
  * could lose. Rates are for display: they are numbers, never money.
  */
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import type { Sql } from '../database/connect.ts';
 import { TIERS, type Tier } from './fold.ts';
 import { unpackBucket } from './packed-work.ts';
@@ -54,7 +55,7 @@ export function ratesSince(rates: Rates, poolSince: number | undefined, since: n
 
 export class RateBoard {
   readonly #sql: Sql;
-  readonly #now: () => number;
+  readonly #now: SteadyClock;
   readonly #buckets = new Map<Tier, Map<number, Bucket>>(TIERS.map((tier) => [tier, new Map()]));
   /** The slot of each worker seen, counted from 0: sums over a million rows of buckets are then plain array additions. */
   readonly #slots = new Map<number, number>();
@@ -72,7 +73,7 @@ export class RateBoard {
   /** Accounts by rate, highest first. */
   #ranking: readonly { accountId: number; rates: Rates; workers: number }[] = [];
 
-  constructor(dependencies: { sql: Sql; now: () => number }) {
+  constructor(dependencies: { sql: Sql; now: SteadyClock }) {
     this.#sql = dependencies.sql;
     this.#now = dependencies.now;
   }

@@ -5,6 +5,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Channel } from '../../protocol/notices.ts';
+import type { SteadyClock, WallClock } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import type { Sql } from '../database/connect.ts';
 import { HostLimits } from './host-limits.ts';
@@ -60,8 +61,8 @@ export class MinerWebhooks {
   readonly #options: Required<MinerWebhookOptions>;
   readonly #sql: Sql;
   readonly #log: Logger;
-  readonly #now: () => number;
-  readonly #wall: () => number;
+  readonly #now: SteadyClock;
+  readonly #wall: WallClock;
   readonly #stop = new AbortController();
   /** By receiver: `ACCOUNT CHANNEL`. */
   readonly #busy = new Map<string, Promise<void>>();
@@ -71,13 +72,13 @@ export class MinerWebhooks {
   /** Only the accountant's instance sends. */
   constructor(
     options: MinerWebhookOptions,
-    dependencies: { sql: Sql; log: Logger; now: () => number; wall?: () => number },
+    dependencies: { sql: Sql; log: Logger; now: SteadyClock; wall: WallClock },
   ) {
     this.#options = { ...MINER_WEBHOOK_DEFAULTS, ...options };
     this.#sql = dependencies.sql;
     this.#log = dependencies.log;
     this.#now = dependencies.now;
-    this.#wall = dependencies.wall ?? dependencies.now;
+    this.#wall = dependencies.wall;
     this.#hosts = new HostLimits({ restMillis: this.#options.hostRestMillis });
     this.#loop = this.#run();
   }

@@ -6,6 +6,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { utf8 } from '../../protocol/bytes.ts';
+import type { SteadyClock, WallClock } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import { plainFetch } from '../../runtime/node-client/http-fetch.ts';
 import { eventsAfter } from '../api/public/event-follower.ts';
@@ -42,21 +43,18 @@ export class WebhookSender {
   readonly #options: Required<WebhookOptions>;
   readonly #sql: Sql;
   readonly #log: Logger;
-  readonly #now: () => number;
-  readonly #wall: () => number;
+  readonly #now: SteadyClock;
+  readonly #wall: WallClock;
   readonly #stop = new AbortController();
   readonly #loops: Promise<unknown>;
 
   /** Only the accountant's instance sends: one sender at a time keeps the order. */
-  constructor(
-    options: WebhookOptions,
-    dependencies: { sql: Sql; log: Logger; now: () => number; wall?: () => number },
-  ) {
+  constructor(options: WebhookOptions, dependencies: { sql: Sql; log: Logger; now: SteadyClock; wall: WallClock }) {
     this.#options = { ...WEBHOOK_DEFAULTS, ...options };
     this.#sql = dependencies.sql;
     this.#log = dependencies.log;
     this.#now = dependencies.now;
-    this.#wall = dependencies.wall ?? dependencies.now;
+    this.#wall = dependencies.wall;
     this.#loops = Promise.all(
       options.urls.flatMap((url) => (Object.keys(LANES) as Lane[]).map((lane) => this.#loop(url, lane))),
     );

@@ -2,6 +2,7 @@
  * Unexpected errors while one client is served. Such an error ends only that client, is logged with its stack, and is
  * counted: each is a bug in this program, whatever the client sent. In the tests the count stays zero.
  */
+import { type MonotonicClock, monotonicMillis } from '../clock/clock.ts';
 import { InvariantError } from '../invariant.ts';
 import type { Logger } from '../log/log.ts';
 
@@ -10,7 +11,7 @@ const LINES_PER_MINUTE = 20;
 const MINUTE_MILLIS = 60_000;
 
 export class ClientFaults {
-  readonly #now: () => number;
+  readonly #now: MonotonicClock;
   #forward: ((door: string, error: Error) => void) | undefined;
   #total = 0;
   #minute = Number.NEGATIVE_INFINITY;
@@ -18,7 +19,7 @@ export class ClientFaults {
   /** The newest fault, to find out why the count is not zero. */
   last: unknown;
 
-  constructor(now: () => number = () => performance.now()) {
+  constructor(now: MonotonicClock = monotonicMillis) {
     this.#now = now;
   }
 

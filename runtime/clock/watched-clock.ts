@@ -4,6 +4,7 @@
  * increase. Small corrections are followed at once.
  */
 import type { Logger } from '../log/log.ts';
+import { type LedgerClock, type MonotonicClock, monotonicMillis, type WallClock, wallMillis } from './clock.ts';
 
 /** Less than this is a correction, not a jump. */
 const JUMP_MILLIS = 2_000;
@@ -21,8 +22,8 @@ export type ClockNews = {
 };
 
 export type WatchedClockDependencies = {
-  readonly wall: () => number;
-  readonly monotonic: () => number;
+  readonly wall: WallClock;
+  readonly monotonic: MonotonicClock;
   readonly onNews: (news: ClockNews) => void;
 };
 
@@ -80,13 +81,13 @@ const MESSAGES = {
 let shared: { readonly clock: WatchedClock; readonly timer: NodeJS.Timeout; users: number } | undefined;
 
 /** One for all parts of a process: it is the same clock, and a jump is reported once. */
-export function watchClock(log: Logger): { readonly now: () => number; stop(): void } {
+export function watchClock(log: Logger): { readonly now: LedgerClock; stop(): void } {
   if (shared === undefined) {
     const onNews = ({ kind, millis }: ClockNews): void => {
       if (kind === 'jumped') clockJumps.total++;
       log[kind === 'jumped' ? 'warn' : 'info'](MESSAGES[kind], { millis });
     };
-    const clock = new WatchedClock({ wall: Date.now, monotonic: () => performance.now(), onNews });
+    const clock = new WatchedClock({ wall: wallMillis, monotonic: monotonicMillis, onNews });
     const timer = setInterval(clock.now, WATCH_MILLIS);
     // The watch does not keep a process alive.
     timer.unref();

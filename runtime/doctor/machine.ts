@@ -7,7 +7,6 @@ import {
   existsSync,
   fsyncSync,
   openSync,
-  readFileSync,
   rmSync,
   statfsSync,
   statSync,
@@ -17,6 +16,7 @@ import { createServer } from 'node:net';
 import { totalmem } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { asItsUser, isOfOther, lockHolder } from '../files/directory-lock.ts';
+import { openFilesLimit } from '../files/open-files.ts';
 import { readPrivateFile } from '../files/private-file.ts';
 import { type ListenAddress, listenHost, showListenAddress } from '../listen-address.ts';
 import { bad, type Check, type Finding, ok, warn } from './doctor.ts';
@@ -165,12 +165,10 @@ export const memoryCheck = (bytes: number, lighter: string): Check => ({
 export const openFilesCheck = (wanted: number, directory: string): Check => ({
   name: 'open files',
   look: () => {
-    const file = `/proc/${(existsSync(directory) ? lockHolder(directory) : undefined) ?? 'self'}/limits`;
-    const limits = existsSync(file) ? readFileSync(file, 'utf8') : '';
-    const [, soft = ''] = /^Max open files\s+(\S+)/m.exec(limits) ?? [];
-    if (soft === '') return ok('the system does not say how many are allowed');
-    const says = `${soft} allowed, ${wanted} needed for all connections`;
-    return soft !== 'unlimited' && Number(soft) < wanted
+    const limit = openFilesLimit((existsSync(directory) ? lockHolder(directory) : undefined) ?? 'self');
+    const says = `${limit} allowed, ${wanted} needed for all connections`;
+    if (limit === Number.POSITIVE_INFINITY) return ok('the system does not say how many are allowed');
+    return limit < wanted
       ? warn(says, 'raise the limit (ulimit -n, or LimitNOFILE in the unit), or lower --max-connections')
       : ok(says);
   },

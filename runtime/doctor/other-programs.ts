@@ -1,5 +1,6 @@
 /** What a program asks of others: whether a node answers, is the right one, and is up to date; whether clocks agree. */
 import { connect } from 'node:net';
+import type { SteadyClock } from '../clock/clock.ts';
 import { plainFetch, textOf } from '../node-client/http-fetch.ts';
 import { bad, type Check, type Finding, ok, warn } from './doctor.ts';
 
@@ -36,7 +37,7 @@ export function nodeChecks(
   urls: readonly string[],
   option: string,
   network: string | undefined,
-  now: () => number,
+  now: SteadyClock,
 ): Check[] {
   return urls.flatMap((url) => [
     {

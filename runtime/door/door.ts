@@ -10,6 +10,7 @@ import type { Duplex } from 'node:stream';
 import { clientKey, type TrustedProxies } from '../clients/client-address.ts';
 import { clientFaults } from '../clients/client-fault.ts';
 import { isSameMachine } from '../clients/same-machine.ts';
+import { type MonotonicClock, monotonicMillis } from '../clock/clock.ts';
 import type { ListenAddress } from '../command-line/command-line.ts';
 import { listenHost } from '../listen-address.ts';
 import type { Logger } from '../log/log.ts';
@@ -48,6 +49,8 @@ export type DoorLimits = PlaceLimits & {
   readonly stallMillis: number;
   /** Between two requests. */
   readonly idleMillis: number;
+  /** Of unfinished requests, and of answers that clients have not taken yet, all together; without it they are not bounded. */
+  readonly heldBytes?: number;
 };
 
 /** For listeners that serve a few programs with small answers. */
@@ -90,7 +93,7 @@ export type DoorDependencies = {
   /** A count that several listeners share; its own count by default. */
   readonly places?: Places;
   /** Milliseconds of a steady clock. */
-  readonly now?: () => number;
+  readonly now?: MonotonicClock;
 };
 
 export type ListenOptions = {
@@ -128,11 +131,13 @@ export class Door {
   readonly #handlers: DoorHandlers;
   readonly #log: Pick<Logger, 'error'>;
   readonly #places: Places;
-  readonly #now: () => number;
+  readonly #now: MonotonicClock;
   readonly #server: Server;
   /** Requests that are being handled, also those whose client is gone: what they read must not be closed before they end. */
   readonly #running = new Set<Promise<void>>();
   readonly #connections = new Set<Connection>();
+  /** Those and the WebSockets that some of them became. */
+  readonly #all = new Set<Connection>();
   readonly #waiting = new Waiting<Connection>();
   readonly #turns: ClientTurns | undefined;
   readonly #words: NonNullable<DoorHandlers['words']>;
@@ -148,7 +153,7 @@ export class Door {
     this.#handlers = handlers;
     this.#log = dependencies.log;
     this.#places = dependencies.places ?? new ClientPlaces(limits, proxies);
-    this.#now = dependencies.now ?? (() => performance.now());
+    this.#now = dependencies.now ?? monotonicMillis;
     this.#turns = options.inTurns === true ? new ClientTurns() : undefined;
     this.#words = handlers.words ?? plainWords;
     this.#gone = this.#whenGone();
@@ -236,7 +241,7 @@ export class Door {
     }
     const lists = { all: this.#connections, waiting: this.#waiting, now: this.#now };
     limitPackets(socket, MAX_PIPELINED, (fault) => this.#refuseHead(socket, fault));
-    new Connection(socket, place, isSameMachine(remoteAddress, localAddress), lists);
+    this.#all.add(new Connection(socket, place, isSameMachine(remoteAddress, localAddress), lists));
     socket.on('close', this.#gone);
   }
 
@@ -266,6 +271,7 @@ export class Door {
 
   #release(connection: Connection): void {
     connection.handOver();
+    this.#all.delete(connection);
     this.#places.giveBack(connection.place);
   }
 
@@ -281,13 +287,36 @@ export class Door {
   #look(): void {
     for (const connection of this.#connections)
       if (connection.isOver(this.#options.limits)) connection.socket.destroy();
+    this.#freeMemory();
+  }
+
+  /** Whoever asks slowly, or does not read the answer, fills the program's memory. The clients that hold most lose what they hold. */
+  #freeMemory(): void {
+    const { heldBytes = Number.POSITIVE_INFINITY } = this.#options.limits;
+    const byClient = new Map<string, number>();
+    let all = 0;
+    const holding: { readonly connection: Connection; readonly bytes: number }[] = [];
+    for (const connection of this.#all) {
+      const bytes = connection.heldBytes;
+      if (bytes === 0) continue;
+      holding.push({ connection, bytes });
+      byClient.set(connection.place, (byClient.get(connection.place) ?? 0) + bytes);
+      all += bytes;
+    }
+    if (all <= heldBytes) return;
+    const ofClient = ({ connection }: { readonly connection: Connection }) => byClient.get(connection.place) as number;
+    for (const { connection, bytes } of holding.sort((a, b) => ofClient(b) - ofClient(a) || b.bytes - a.bytes)) {
+      if (all <= heldBytes) return;
+      all -= bytes;
+      connection.socket.destroy();
+    }
   }
 
   #request(request: IncomingMessage, response: ServerResponse): void {
     const connection = connectionOf(request.socket);
     if (connection === undefined || connection.isLeaving || connection.requests >= MAX_PIPELINED)
       return void request.socket.destroy();
-    connection.begin();
+    connection.begin(response);
     if (hasBody(request)) {
       connection.wait();
       request.once('end', () => connection.work());
@@ -296,7 +325,7 @@ export class Door {
       });
     }
     response.once('prefinish', () => connection.wait());
-    response.on('close', () => connection.done());
+    response.on('close', () => connection.done(response));
     response.on('error', () => response.destroy());
     this.#inTurn(request, request, () => this.#serve(request, response));
   }

@@ -4,6 +4,7 @@
  */
 import { clientKey, type TrustedProxies } from '../clients/client-address.ts';
 import { isSameMachine } from '../clients/same-machine.ts';
+import { roomForConnections } from '../files/open-files.ts';
 
 export type PlaceLimits = {
   readonly connections: number;
@@ -31,8 +32,8 @@ export class ClientPlaces implements Places {
   readonly #byClient = new Map<string, number>();
   #all = 0;
 
-  constructor(limits: PlaceLimits, proxies?: TrustedProxies) {
-    this.#limits = limits;
+  constructor(limits: PlaceLimits, proxies?: TrustedProxies, room = roomForConnections()) {
+    this.#limits = { ...limits, connections: Math.min(limits.connections, room) };
     this.#proxies = proxies;
   }
 

@@ -3,9 +3,9 @@
  * machines, to standard error or to a file that rotates (log-file.ts). Levels are set per module in the form known from
  * RUST_LOG: `info,node=debug,bridge.vardiff=trace`; the longest module prefix wins.
  */
+import { type WallClock, wallMillis } from '../clock/clock.ts';
 import { choice, integer, parsed, path, size } from '../command-line/command-line.ts';
-import { openLogFile } from './log-file.ts';
-import type { LogSink } from './log-sink.ts';
+import { type LogSink, openLogFile } from './log-file.ts';
 import { visible } from './visible.ts';
 
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug', 'trace'] as const;
@@ -110,7 +110,7 @@ export interface LogOptions {
 
 export interface LogDependencies {
   readonly sink: LogSink;
-  readonly now: () => number;
+  readonly now: WallClock;
 }
 
 export function createLogger(module: string, options: LogOptions, dependencies: LogDependencies): Logger {
@@ -203,7 +203,7 @@ export function openLog(
   const log = createLogger(
     module,
     { filter, format: values.logFormat, shape: values.logFile === undefined ? shape : undefined },
-    { sink, now: Date.now },
+    { sink, now: wallMillis },
   );
   if (complaint !== undefined) log.warn('RUST_LOG ignored', { reason: `RUST_LOG ${complaint}` });
   return { log, close: () => sink.close() };

@@ -3,7 +3,7 @@
  * unchecked nor passed over. And what a miner is shown first, and the list that its own block is in, are read with the same care.
  */
 import { expect, test } from 'vitest';
-import { UnjudgedLists } from '../../miner/books/unjudged-lists.ts';
+import { UnjudgedLists } from '../../miner/books/unchecked-time.ts';
 import type { PoolProof } from '../../protocol/books/pool-proof.ts';
 import { feeOf, leavesOf } from '../../protocol/books/pplns.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
@@ -180,7 +180,7 @@ test('an own solo block in a list that is shown to nobody else: it is not settle
     watch.works('solo');
     watch.found({ block, service: 'solo', height: SLICE * SLICE_CUTS + 1 });
     await rounds(watch, 6);
-    return { alarms, left: (watch.save() as { blocks: unknown[] }).blocks.length };
+    return { alarms, left: (watch.known.save() as { blocks: unknown[] }).blocks.length };
   };
   const theft = soloList((VICTIM + 1) % MINERS);
   const block_id = theft.proof.blocks[0]!.block_id;
@@ -242,7 +242,7 @@ test('a height that is far above the ledger’s puts no list off, and terms are 
     for (const service of ['pplns', 'solo']) answers.set(`slices/${service}/${slice}/blocks`, { blocks: [] });
   await rounds(watch, 2);
   expect(alarms).toContain(`rewards_withheld pplns/${SLICE}`);
-  const { terms } = watch.save() as { terms: { slices: [string, string][] } };
+  const { terms } = watch.known.save() as { terms: { slices: [string, string][] } };
   const slices = terms.slices.map(([name]) => Number(name.split('/')[1]));
   for (const slice of slices) expect(slice).toBeLessThanOrEqual(Math.ceil((heights.node + 240) / SLICE_CUTS));
 });

@@ -1,7 +1,7 @@
 /** A ban of a session lasts (docs/protocol/stratum.md, S59): neither a resume nor another instance ends it, and its score is kept. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { LocalSessionShelf, type SessionShelf } from '../../bridge/session/session-shelf.ts';
-import { connectRedis, redisKeys, redisReady } from '../../pool/shared/redis.ts';
+import { redisKeys } from '../../pool/shared/redis.ts';
 import { RedisSessionShelf } from '../../pool/shared/redis-shared-state.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';
 import { BRIDGE, EASY, startBed } from '../bridge/bed.ts';
@@ -11,7 +11,6 @@ import { addressOf, mine, V1Client } from '../bridge/stratum-client.ts';
 import { type RedisServer, startRedisServer } from '../pool/redis-server.ts';
 import { testSealed } from '../pool/sealed.ts';
 import { waiting } from '../pool/waiting-session.ts';
-import { quietLog } from '../quiet-log.ts';
 
 let server: RedisServer;
 beforeAll(async () => {
@@ -20,8 +19,7 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 async function redisShelf(): Promise<SessionShelf> {
-  const redis = connectRedis(server.url, 'shelf', quietLog);
-  await redisReady(redis, 120_000);
+  const redis = await server.connect('shelf');
   return new RedisSessionShelf(EASY, { redis, keys: redisKeys('ban'), ...testSealed(), now: Date.now });
 }
 

@@ -19,7 +19,7 @@ test('ever new strangers with false certificates use up what strangers share, an
   const driven = new DrivenNetwork();
   onTestFinished(() => driven.close());
   const { network } = driven;
-  const now = steadyMillis();
+  const now: number = steadyMillis();
   // Time that stands still brings nothing back.
   await driven.start('node', undefined, { steady: () => now, wall: () => now });
   network.transport(MEMBER).start({ joined: () => undefined, left: () => undefined, message: () => undefined });

@@ -9,6 +9,7 @@ import type { CutLedger } from '../../node/chain/cut-ledger.ts';
 import { nameOf } from '../../node/ledger/registration.ts';
 import type { AskCode } from '../../node/network/peers/peer-fault.ts';
 import { afterFault, type Fault, isBeyondBearing, NO_FAULT, type Score } from '../../node/network/peers/peer-score.ts';
+import { CHUNK_BYTES, encodeChunk } from '../../node/network/snapshots/snapshot-messages.ts';
 import { CutSync } from '../../node/network/sync/cut-sync.ts';
 import {
   decodeSyncQuestion,
@@ -27,7 +28,6 @@ import { quietLog } from '../quiet-log.ts';
 export const CUT_MILLIS = 2_500;
 const SOME = new Uint8Array(48).fill(7);
 const OTHER = new Uint8Array(48).fill(8);
-const BODY = new Uint8Array(100);
 const CERTIFICATE: Certificate = { round: 1, signatures: [] };
 
 export type Question = Exclude<SyncQuestion, { readonly type: 'snapshots' | 'part' }>;
@@ -66,15 +66,18 @@ export class LiarsBed {
       members,
       checkpoints = [],
       partsAt = length,
+      bodyBytes = () => 100,
     }: {
       readonly members?: readonly Member[];
       readonly checkpoints?: readonly number[];
       readonly partsAt?: number;
+      readonly bodyBytes?: (height: number) => number;
     } = {},
   ) {
     this.tip = tip;
     this.intervalCuts = intervalCuts;
-    for (let height = 0; height < length; height++) this.#append(height, height < partsAt ? SOME : OTHER);
+    for (let height = 0; height < length; height++)
+      this.#append(height, height < partsAt ? SOME : OTHER, new Uint8Array(bodyBytes(height)));
     const here = new Set<string>();
     const place = (of: number) => ({ height: of, cutId: (this.cuts[of] as Cut).cutId });
     const ledger = {
@@ -87,8 +90,9 @@ export class LiarsBed {
       isHere: (id: Bytes) => here.has(nameOf(id)),
       settled: async () => undefined,
       admit: async (header: Bytes, body: Bytes) => {
-        if (body.length !== BODY.length) return 'wrong_body';
-        here.add(nameOf(blockId(header)));
+        const id = nameOf(blockId(header));
+        if (body.length !== this.#blocks.get(id)?.body.length) return 'wrong_body';
+        here.add(id);
         return 'here';
       },
       forget: async () => undefined,
@@ -116,11 +120,11 @@ export class LiarsBed {
     });
   }
 
-  #append(height: number, stateRoot: Bytes): void {
+  #append(height: number, stateRoot: Bytes, body: Bytes): void {
     const block = new Uint8Array(HEADER_BYTES);
     new DataView(block.buffer).setUint32(0, height, true);
     const ids = height === 0 ? [] : [blockId(block)];
-    for (const id of ids) this.#blocks.set(nameOf(id), { header: block, body: BODY });
+    for (const id of ids) this.#blocks.set(nameOf(id), { header: block, body });
     const header = encodeCutHeader({
       networkId: NETWORKS.development.id,
       height,
@@ -140,6 +144,14 @@ export class LiarsBed {
     question: Question,
     { most = 96, head = this.tip, bodiesFrom = 0, isCertified = (_: number): boolean => true } = {},
   ): Uint8Array {
+    if (question.type === 'blockPart') {
+      const { header, body } = this.#blocks.get(nameOf(question.id)) ?? {
+        header: new Uint8Array(0),
+        body: new Uint8Array(0),
+      };
+      const block = concat(header, body);
+      return encodeChunk({ length: block.length, bytes: block.subarray(question.from, question.from + CHUNK_BYTES) });
+    }
     if (question.type === 'blocks')
       return encodeBlocksAnswer(question.ids.slice(0, 64).map((id) => this.#blocks.get(nameOf(id))));
     if (question.type === 'headers') {

@@ -220,6 +220,7 @@ function truthAbout(node: ConsensusNode, question: SyncQuestion | RelayQuestion)
       return NOTHING;
     case 'cuts':
     case 'blocks':
+    case 'blockPart':
     case 'headers':
       return answerSync(node.chain, question);
     default:

@@ -58,6 +58,7 @@ beforeEach(() => {
       accountByWay: String,
       nearest: (peer) => peer,
       known: () => connections,
+      isKnown: (peer) => connections.includes(peer as string),
       peers: () => connections,
       send: () => undefined,
       drop: () => undefined,

@@ -36,11 +36,12 @@ function partOf(bed: LiarsBed, question: Question, first: number, behind: number
       ? bed.truth(question, { head: -1 })
       : bed.truth({ ...question, count: question.to - lowest + 1 }, has);
   }
-  const ids = question.ids.map((id) => {
+  const here = (id: Uint8Array) => {
     const height = bed.heightOf(id);
     return height >= first && height <= head ? id : id.slice().fill(0);
-  });
-  return bed.truth({ ...question, ids });
+  };
+  if (question.type === 'blockPart') return bed.truth({ ...question, id: here(question.id) });
+  return bed.truth({ ...question, ids: question.ids.map(here) });
 }
 
 const LIES: readonly ((bed: LiarsBed, question: Question) => Uint8Array | 'silent' | 'busy')[] = [
@@ -89,7 +90,7 @@ async function standing(random: Random) {
   const millis = oneOf(random, [50, 1_000, 3_000]);
   const isBusy = random(2) === 0;
   // Busy at every second question, of each kind.
-  const asked = { cuts: 0, headers: 0, blocks: 0 };
+  const asked = { cuts: 0, headers: 0, blocks: 0, blockPart: 0 };
   bed.join('honest', bed.tip, async (question) => {
     await pause(millis);
     return isBusy && asked[question.type]++ % 2 === 0 ? 'busy' : partOf(bed, question, 0, 0);

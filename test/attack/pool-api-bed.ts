@@ -103,6 +103,7 @@ export async function openPoolApiBed(options: PoolApiBedOptions = {}): Promise<P
       audit: auditInThread({ databaseUrl: books.url }),
       log,
       now: Date.now,
+      wall: Date.now,
     },
   );
   onTestFinished(() => api.close());

@@ -66,7 +66,9 @@ const DEEDS: readonly Deed[] = [
 const DELAYS = [0, 0, 50, 300, 900, 1_400, 1_600, 2_900, 3_100, 6_000, 12_000, 19_000, 19_900];
 
 type Phase = {
-  readonly deeds: Readonly<Record<Question['type'], { readonly deed: Deed; readonly millis: number }>>;
+  readonly deeds: Readonly<
+    Record<Exclude<Question['type'], 'blockPart'>, { readonly deed: Deed; readonly millis: number }>
+  >;
   readonly length: number;
 };
 type Character = {
@@ -179,7 +181,7 @@ class Liars {
       return phases[0] as Phase;
     };
     bed.join(name, oneOf(random, [0, bed.tip, MUCH]), async (question) => {
-      const { deed, millis } = phase().deeds[question.type];
+      const { deed, millis } = phase().deeds[question.type === 'blockPart' ? 'blocks' : question.type];
       await pause(millis + 1);
       return deed(bed, question);
     });

@@ -1,7 +1,7 @@
 /** Receipts that are asked for cost what they cost: a stranger nothing, an account the few leaves beside its own, and the client pays for those. */
 import { readFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
-import { readReceiptsAnswer } from '../../miner/books/receipts-answer.ts';
+import { readReceiptsAnswer } from '../../miner/books/pool-reads.ts';
 import { receiptRefusal } from '../../protocol/books/receipt.ts';
 import { useSha384 } from '../../protocol/crypto/identifier.ts';
 import { judgeEvidence } from '../../protocol/evidence/receipt-evidence.ts';

@@ -5,7 +5,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { serialize } from 'node:v8';
 import fc from 'fast-check';
-import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { Outbox } from '../../pool/feed/outbox.ts';
 import { packEntries } from '../../pool/feed/stream-message.ts';
@@ -13,7 +12,7 @@ import { StreamSender } from '../../pool/feed/stream-sender.ts';
 import { StreamSource } from '../../pool/feed/stream-source.ts';
 import { Journal, type JournalEntry } from '../../pool/journal/journal.ts';
 import { decode, encode } from '../../pool/shared/codec.ts';
-import { connectRedis, redisKeys, redisReady } from '../../pool/shared/redis.ts';
+import { redisKeys } from '../../pool/shared/redis.ts';
 import { RedisSharedState } from '../../pool/shared/redis-shared-state.ts';
 import { waitingSession } from '../../pool/shared/session-codec.ts';
 import type { News } from '../../pool/shared/shared-state.ts';
@@ -35,13 +34,6 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-async function connected(name: string): Promise<Redis> {
-  const redis = connectRedis(server.url, name, quietLog);
-  onTestFinished(() => redis.disconnect());
-  await redisReady(redis, 120_000);
-  return redis;
-}
-
 const keysOf = (name: string) => redisKeys(`attack-${name}-${process.pid}`);
 
 /** How far the books have each boot, as the database would tell. */
@@ -58,7 +50,7 @@ async function accountant(name: string, { through, counted, positions, reign }: 
   const source = new StreamSource(
     { keys: keysOf(name), consumer: 'accountant' },
     {
-      redis: await connected('accountant'),
+      redis: await server.connect('accountant'),
       positions,
       reign,
       ...sealed,
@@ -85,7 +77,7 @@ async function frontEnd(name: string, { positions, reign }: Books, sealed = test
   const outbox = await Outbox.open({ directory, bootId: journal.bootId }, { log: quietLog });
   const sender = new StreamSender(
     { keys: keysOf(name), batchEntries: 5, pollMillis: 10, positionMillis: 50 },
-    { redis: await connected('front end'), outbox, positions, reign, ...sealed, log: quietLog },
+    { redis: await server.connect('front end'), outbox, positions, reign, ...sealed, log: quietLog },
   );
   onTestFinished(async () => {
     await sender.close();
@@ -110,7 +102,7 @@ test('shares that no front end sealed are not counted, in whichever form they co
   const keys = keysOf('forged');
   const books = new Books();
   const { round, unread } = await accountant('forged', books);
-  const attacker = await connected('attacker');
+  const attacker = await server.connect('attacker');
   await round();
   const boot = 'aa'.repeat(8);
   const packed = Buffer.from(packEntries([{ bootId: boot, sequence: 0, record: utf8('a million hashes') }]));
@@ -132,7 +124,7 @@ test('a true message sent again counts nothing, one removed is sent again, and f
   const books = new Books();
   const front = await frontEnd('writer', books);
   const { round } = await accountant('writer', books);
-  const attacker = await connected('attacker');
+  const attacker = await server.connect('attacker');
   await front.add(20);
   await until(async () => (await attacker.xlen(keys.feed)) > 0);
   const copies = (await attacker.xrangeBuffer(keys.feed, '-', '+')) as [Buffer, Buffer[]][];
@@ -183,7 +175,7 @@ test('a database with another secret, as after a restore: what was sealed with t
   const front = await frontEnd('secret', books, sending);
   const { round } = await accountant('secret', books, reading);
   await front.add(5);
-  const attacker = await connected('attacker');
+  const attacker = await server.connect('attacker');
   await until(async () => (await attacker.xlen(keysOf('secret').feed)) > 0);
   reading.seal.replaceSecret(pattern('after', 32));
   for (let i = 0; i < 3; i++) await round();
@@ -199,7 +191,7 @@ test('a database with another secret, as after a restore: what was sealed with t
 /** Instances of each name that listen to its news. */
 const subscribers = new Map<string, number>();
 async function instance(name: string, sealed = testSealed()) {
-  const [redis, subscriber] = [await connected('shared'), await connected('news')];
+  const [redis, subscriber] = [await server.connect('shared'), await server.connect('news')];
   const state = new RedisSharedState(
     { resumeMillis: 60_000, resumeSessions: 10 },
     { redis, subscriber, keys: keysOf(name), instance: `${Math.random()}`, ...sealed, log: quietLog, now: Date.now },
@@ -215,8 +207,8 @@ async function instance(name: string, sealed = testSealed()) {
 
 test('bans, news and figures of his own are not believed, and old news are not heard twice', async () => {
   const keys = keysOf('bans');
-  const attacker = await connected('attacker');
-  const listener = await connected('listener');
+  const attacker = await server.connect('attacker');
+  const listener = await server.connect('listener');
   const recorded: Buffer[] = [];
   await listener.subscribe(keys.news);
   subscribers.set('bans', 1);
@@ -245,7 +237,7 @@ test('bans, news and figures of his own are not believed, and old news are not h
 
 test('a session that he writes is not taken up, and one that waits does not show its id', async () => {
   const keys = keysOf('sessions');
-  const attacker = await connected('attacker');
+  const attacker = await server.connect('attacker');
   const { state, seal } = await instance('sessions');
   const id = 'ab'.repeat(16);
   await state.sessions.put(waiting(id));

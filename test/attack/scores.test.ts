@@ -101,6 +101,51 @@ test('who submits far more than it may is not read for a while, one connection o
   expect(paused()).toBe(0);
 });
 
+test('a ping is answered, as often as a client may send requests', async () => {
+  const bed = await deskBed({ limits: SLOW, hash });
+  const rig = new DeskFarm(bed);
+  const { burst } = SLOW.requests;
+  for (let i = 0; i < burst + 5; i++) rig.put({ type: 'ping', value: BigInt(i) });
+  await bed.settle();
+  const pongs = rig.said.flatMap((frame) => (frame.type === 'pong' ? [Number(frame.value)] : []));
+  expect(pongs).toEqual(Array.from({ length: burst }, (_, i) => i));
+  expect(rig.codes).toEqual(Array(5).fill(27));
+});
+
+test('a sink that fails costs the miner no share: it is told to send it again, and the operator why', async () => {
+  let isFailing = true;
+  const shares = async () => {
+    if (isFailing) throw new Error('no space left');
+  };
+  const bed = await deskBed({ hash, hub: { shares } });
+  const miner = new DeskMiner(bed);
+  await miner.login();
+  const share = { jobId: (miner.jobs[0] as Job).jobId, nonce: miner.nonce(2) };
+  expect(await miner.ask({ method: 'mining.submit', params: share })).toMatchObject({ error: { code: 31 } });
+  expect(bed.logged.splice(0)).toMatchObject([
+    expect.stringMatching(/^warn shares could not be judged .*no space left/),
+  ]);
+  isFailing = false;
+  expect(await miner.ask({ method: 'mining.submit', params: share })).toMatchObject({ kind: 'result' });
+  expect(bed.faults).toEqual([]);
+});
+
+test('a server that ends waits for the shares that are being verified, and tells their miners', async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const bed = await deskBed({ limits: { ...EASY, drainMillis: 0 }, hash, verifying: () => promise });
+  const miner = new DeskMiner(bed);
+  await miner.login();
+  const params = { jobId: (miner.jobs[0] as Job).jobId, nonce: miner.nonce(2) };
+  const id = miner.send({ method: 'mining.submit', params });
+  await bed.settle();
+  const drained = bed.desk.drain();
+  expect([miner.answerTo(id), miner.peer.isClosed]).toEqual([undefined, false]);
+  resolve();
+  await drained;
+  expect(miner.answerTo(id)).toMatchObject({ kind: 'result' });
+  expect(miner.peer.isClosed).toBe(true);
+});
+
 test('a pong that nobody asked for counts as a request', async () => {
   const bed = await deskBed({ limits: SLOW, hash });
   const peer = new RecordingPeer();

@@ -35,7 +35,7 @@ test('receivers that never answer do not hold up the news of a miner that has ea
       select account_id, 1, now(), 'worker_silent', '{}' from strangers`;
   const webhooks = new MinerWebhooks(
     { reach: 'private', pollMillis: 20, timeoutMillis: 600_000 },
-    { sql, log: quietLog, now: Date.now },
+    { sql, log: quietLog, now: Date.now, wall: Date.now },
   );
   onTestFinished(() => webhooks.close());
   await until(() => hanging.length === MOST_AT_ONCE);

@@ -7,6 +7,7 @@ import { AskError, faultOf } from '../../node/network/peers/peer-fault.ts';
 import { PATIENCE, PartFetch } from '../../node/network/snapshots/part-fetch.ts';
 import { CHUNK_BYTES, encodeChunk } from '../../node/network/snapshots/snapshot-messages.ts';
 import { decodeCutsAnswer, decodeSyncQuestion } from '../../node/network/sync/sync-messages.ts';
+import { MAX_BODY_BYTES } from '../../protocol/ledger/body.ts';
 import { CUT_MILLIS, LiarsBed, passing, type Question } from './liars.ts';
 
 const LINE_BYTES_A_MILLI = 30;
@@ -67,10 +68,11 @@ function answerOf(bed: LiarsBed, question: Question, isKept: (height: number) =>
   return { answer, extra: decodeCutsAnswer(answer).certificates.size * CERTIFICATE_BYTES };
 }
 
-/** `kept`: of how many of the newest cuts servers have the certificates; of others of the ends of batches. */
-async function catchesUp(behind: number, blockBytes: number, kept: number, most: number) {
+/** `kept`: of how many of the newest cuts servers have the certificates; of others of the ends of batches. `longest`: bytes of the fifth block that is lacking. */
+async function catchesUp(behind: number, blockBytes: number, kept: number, longest: number, most: number) {
   const tip = 400;
-  const bed = new LiarsBed(tip + most / CUT_MILLIS + 10, tip, INTERVAL);
+  const bodyBytes = (height: number) => (height === tip - behind + 5 ? longest : blockBytes);
+  const bed = new LiarsBed(tip + most / CUT_MILLIS + 10, tip, INTERVAL, { bodyBytes });
   bed.height = tip - behind;
   timers.push(setInterval(() => void bed.tip++, CUT_MILLIS));
   const isKept = (height: number) => height > bed.tip - kept || (height + 1) % 96 === 0;
@@ -78,8 +80,7 @@ async function catchesUp(behind: number, blockBytes: number, kept: number, most:
     const line = new Line();
     bed.join(`server${i}`, bed.tip, async (question) => {
       const { answer, extra } = answerOf(bed, question, isKept);
-      const bytes = answer.length + extra + (question.type === 'blocks' ? question.ids.length * blockBytes : 0);
-      return (await line.send(bytes)) ? answer : 'busy';
+      return (await line.send(answer.length + extra)) ? answer : 'busy';
     });
     timers.push(setInterval(() => bed.announce(`server${i}`, bed.tip), CUT_MILLIS));
   }
@@ -91,14 +92,15 @@ async function catchesUp(behind: number, blockBytes: number, kept: number, most:
 }
 
 test.each([
-  [150, 1_000, 1_440],
-  [100, 20_000, 1_440],
-  [250, 5_000, 50],
+  [150, 1_000, 1_440, 1_000],
+  [100, 20_000, 1_440, 20_000],
+  [250, 5_000, 50, 5_000],
+  [20, 1_000, 1_440, MAX_BODY_BYTES],
 ])(
-  'a node %s cuts behind, with blocks of %s bytes, catches up though each of four servers sends it 30 KB/s',
-  async (behind, blockBytes, kept) => {
+  'a node %s cuts behind, with blocks of %s bytes, certificates of %s cuts and a block of %s bytes, catches up though each of four servers sends it 30 KB/s',
+  async (behind, blockBytes, kept, longest) => {
     const most = 300_000;
-    const { took, blamed } = await catchesUp(behind, blockBytes, kept, most);
+    const { took, blamed } = await catchesUp(behind, blockBytes, kept, longest, most);
     expect(took).toBeLessThan(most);
     expect(blamed).toEqual([]);
   },

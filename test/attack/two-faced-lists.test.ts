@@ -155,7 +155,7 @@ test('a list that was judged, and another one of the same slice later: told as a
   await first.watch.round();
   expect(first.watch.proven).toBe(1);
   const { watch, alarms, evidence } = watching(truth, answer);
-  watch.restore(JSON.parse(JSON.stringify(first.watch.save())));
+  watch.known.restore(JSON.parse(JSON.stringify(first.watch.known.save())));
   await twice(() => watch.round());
   expect(alarms).toEqual([]);
   isOther = true;
@@ -176,7 +176,7 @@ test('a false list that newer slices have pushed off the page is judged all the 
   const before = watching(lie, away);
   await before.watch.round();
   const { watch, alarms } = watching(lie, away);
-  watch.restore(JSON.parse(JSON.stringify(before.watch.save())));
+  watch.known.restore(JSON.parse(JSON.stringify(before.watch.known.save())));
   await twice(() => watch.round());
   expect(alarms).toEqual([`list_false pplns/${SLICE} terms`]);
 });

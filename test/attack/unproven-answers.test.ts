@@ -49,12 +49,15 @@ test('headers are not asked for any more once the sync is closed', async () => {
   });
   bed.sync.start();
   await passing(() => false, 500);
-  void bed.sync.close();
+  let isClosed = false;
+  void bed.sync.close().then(() => {
+    isClosed = true;
+  });
   await passing(() => false, 5_000);
+  expect(isClosed).toBe(true);
   const before = bed.asked.length;
   await passing(() => false, 60_000);
   expect(bed.asked.length).toBe(before);
-  expect(vi.getTimerCount()).toBe(0);
 });
 
 test("a node has each epoch's last certificate, whoever sent the cuts without it", async () => {

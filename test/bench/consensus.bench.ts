@@ -127,7 +127,7 @@ async function startNodes(
       {
         verifier: { prepare: async () => undefined, hash: async (_, header) => quickHash(header) },
         certify: async () => ({ round: 0, signatures: [] }),
-        now: steadyMillis,
+        now: (): number => steadyMillis(),
         random: (limit) => Math.floor(limit / 2),
         log: silentLog,
       },

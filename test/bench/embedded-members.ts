@@ -86,7 +86,7 @@ export async function embeddedCost(way: EmbeddedWay, cuts: number, cutMillis: nu
     {
       verifier: { prepare: async () => undefined, hash: async (_, header) => quickHash(header) },
       certify: certifyWith(developmentKeys(MEMBERS)),
-      now: steadyMillis,
+      now: (): number => steadyMillis(),
       random: () => 0,
       log: silentLog,
     },

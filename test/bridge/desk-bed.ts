@@ -62,7 +62,7 @@ export type DeskBed = {
   /** Runs everything that was put off, until nothing is. */
   settle(): Promise<void>;
   open(form: 'v1' | 'v2', peer: RecordingPeer, address?: string): Conversation;
-  publish(height: number): Promise<void>;
+  publish(height: number, clean?: boolean): Promise<void>;
   /** The nodes have told of cuts up to this place. */
   tell(place: number): void;
 };
@@ -179,7 +179,7 @@ export async function deskBed({
       }
     },
     open: (form, peer, address = '203.0.113.7') => desk.open(BRIDGE, form, peer, address),
-    async publish(height) {
+    async publish(height, clean = false) {
       source.height = height;
       const answer = await source.template(0);
       const header = answer.header.slice();
@@ -196,7 +196,7 @@ export async function deskBed({
         told: height,
       };
       bed.tell(height);
-      desk.publish({ templates: [template], headHeight: height, clean: false });
+      desk.publish({ templates: [template], headHeight: height, clean });
     },
     tell(place) {
       told = Math.max(told, place);

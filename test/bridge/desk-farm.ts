@@ -70,6 +70,11 @@ export class DeskFarm {
     return this.jobs.at(-1) as FarmJob;
   }
 
+  /** Of the nonces of its plain jobs. */
+  get prefix(): Bytes {
+    return this.#all('subscribed')[0]?.subscribed.noncePrefix ?? new Uint8Array(2);
+  }
+
   get plainJobs(): number[] {
     return this.#all('job').map(({ job }) => job.jobId);
   }

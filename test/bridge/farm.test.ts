@@ -42,6 +42,35 @@ test('a session that asks becomes a farm: an offer, and a farm job at once in pl
   expect(second?.jobId).not.toBe(first?.jobId);
 });
 
+test('a share of before that is judged when the session is a farm is the session’s own, not that of a rig', async () => {
+  let judged = Promise.resolve();
+  const bed = await bedOf({ verifying: () => judged });
+  const farm = new DeskFarm(bed);
+  await farm.login();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  judged = promise;
+  const nonce = farm.nonce();
+  nonce.set(farm.prefix, 6);
+  await farm.send({ type: 'submit', sequence: 1, submit: { jobId: farm.plainJobs[0] as number, nonce } });
+  await farm.send({ type: 'farm', rigs: 8 });
+  resolve();
+  await farm.send();
+  expect(bed.shares.map(({ member }) => member.worker)).toEqual(['hall']);
+});
+
+test('a farm that finds blocks all the time gets one job a template: it has no use for a spare', async () => {
+  const { bed, farm } = await farmOf();
+  const { firstGeneration } = farm.job;
+  for (let second = 0; second < 120; second++) {
+    bed.clock += 1_000;
+    await farm.submit(firstGeneration + second, { nonce: farm.nonce(BLOCK) });
+  }
+  const before = farm.jobs.length;
+  await bed.publish(1_001);
+  await farm.send();
+  expect(farm.jobs.length).toBe(before + 1);
+});
+
 test('shares of a rig are credited to the address under the name of the rig, on headers that the server makes itself', async () => {
   const { bed, farm } = await farmOf();
   const { firstGeneration } = farm.job;
@@ -305,8 +334,12 @@ test('names cost nothing before a share, may all change at once but not without 
   expect(events).toEqual(['joined hall', 'joined b', 'left b']);
   for (let i = 0; i < 40; i++) await farm.name(`name-${i}`);
   expect(farm.codes.filter((code) => code === 27).length).toBeGreaterThan(20);
+  expect(farm.codes).not.toContain(28);
   expect(await farm.submit(farm.job.firstGeneration, { rig: 0 })).toBe(0);
   expect(bed.shares.at(-1)?.member.worker).toMatch(/^name-\d$|^name-1\d$/);
+  for (let i = 0; i < 100; i++) farm.put({ type: 'rig', rig: { index: 0, worker: `name-${i}` } });
+  await farm.send();
+  expect(farm.codes).toContain(28);
 });
 
 test('names that are gone are forgotten also of a farm that always has a share in verification', async () => {

@@ -89,6 +89,22 @@ test('a nonce is judged once per header, also after the session moved', () => {
   expect(moved.judged).toBe(0);
 });
 
+test.each([1, 2, 3])(
+  'of %i judged nonces one that the verifier had no time for may come again, and the others do not count twice',
+  (count) => {
+    const log = new JobLog();
+    const terms = log.begin(0, 1n);
+    log.send(1, undefined, terms);
+    const nonces = Array.from({ length: count }, (_, i) => nonce(i));
+    for (const each of nonces) expect(judge(log, terms, 1, each)).toBe('fresh');
+    log.unjudge(terms, 1, nonces[0]!);
+    expect(log.judged).toBe(count - 1);
+    expect(nonces.map((each) => judge(log, terms, 1, each))).toEqual(
+      nonces.map((_, i) => (i === 0 ? 'fresh' : 'again')),
+    );
+  },
+);
+
 test('what is remembered is bounded, and what is beyond it is refused, not forgotten', () => {
   const log = new JobLog(100);
   const terms = log.begin(0, 1n);

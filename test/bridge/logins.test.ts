@@ -1,6 +1,6 @@
 /** What a login costs the main thread: nothing where the sink is not asked, and no member before its first share. */
 import { expect, test } from 'vitest';
-import { sendTogether } from '../../bridge/connection/joined-write.ts';
+import { sendTogether } from '../../bridge/connection/v1-conversation.ts';
 import { KnownAddresses } from '../../bridge/session/known-addresses.ts';
 import { LocalSessionShelf } from '../../bridge/session/session-shelf.ts';
 import { Counters } from '../../bridge/shares/counters.ts';
@@ -60,6 +60,22 @@ test('rigs of one address share its bytes, and every other address is read and j
     expect(await miner.ask(call)).toMatchObject({ error: { code: 29 } });
   }
 });
+
+test.each([
+  ['', 4n],
+  ['min=64', 64n],
+  ['min=64,rate=1000', 10_000n],
+  ['min=100000,rate=1000', 100_000n],
+  ['d=32,min=64,rate=1000', 32n],
+])(
+  'of a miner that asks for %j shares are worth what it asked: its lowest work is a floor, not a price',
+  async (password, work) => {
+    const bed = await deskBed({ asksSink: false });
+    const miner = new DeskMiner(bed);
+    await miner.login({ password });
+    expect(miner.conversation.session.mining?.stats(null).shareWork).toBe(work);
+  },
+);
 
 test('the addresses that are remembered are bounded', () => {
   const addresses = new KnownAddresses('development', 2);

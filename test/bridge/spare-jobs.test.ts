@@ -101,7 +101,9 @@ test('a large miner holds a spare job: a block on each, never two on one body; a
   for (const job of [spare, current]) expect(headerPays(job.header, accountOf(1), job.extranonce)).toBe(true);
   expect(spare.header.slice(0, 176)).toEqual(current.header.slice(0, 176));
 
+  const before = large.jobs.length;
   expect(await large.hit(current, 1)).not.toBeNull();
+  expect(large.jobs.length).toBe(before + 1);
   const third = large.jobs.at(-1)!;
   expect(generationOf(third)).toBeGreaterThan(generationOf(current));
   expect(await large.hit(current, 1)).toBeNull();
@@ -121,4 +123,27 @@ test('a large miner holds a spare job: a block on each, never two on one body; a
     new Set([spare, current, third].map(generationOf)),
   );
   for (const block of bed.blocks) expect(block.blockId).toEqual(blockId(block.header));
+
+  // Where all work of before is worth nothing, the first of the two says so, and leaves the second one good.
+  await bed.publish(1_002, true);
+  await bed.settle();
+  expect(again.jobs.slice(-2).map(({ clean }) => clean)).toEqual([true, false]);
+  expect(small.jobs.at(-1)?.clean).toBe(true);
+});
+
+test('a slow reader that has caught up by itself is sent the newest template once', async () => {
+  const bed = await deskBed({ limits: EASY, hash });
+  const miner = new DeskMiner(bed);
+  await miner.login();
+  const jobsAfter = async (queued: number, act: () => Promise<void> | void): Promise<number> => {
+    miner.peer.queued = queued;
+    await act();
+    await bed.settle();
+    return miner.jobs.length;
+  };
+  expect(await jobsAfter(1, () => bed.publish(1_001))).toBe(1);
+  expect(await jobsAfter(0, () => bed.publish(1_002))).toBe(2);
+  expect(await jobsAfter(0, () => bed.desk.tick())).toBe(2);
+  expect(await jobsAfter(1, () => bed.publish(1_003))).toBe(2);
+  expect(await jobsAfter(0, () => bed.desk.tick())).toBe(3);
 });

@@ -28,3 +28,19 @@ test('all that a node tells of while it catches up takes one place in two second
   }
   expect(counter.toldCuts).toBe(5);
 });
+
+test('a thread that begins anew names no connection as one before it, whatever nodes told of and prefixes are in use', () => {
+  const names = (isBusy: boolean): Uint8Array[] => {
+    const memory = connectionNumberMemory(new Uint8Array(16).fill(7));
+    const thread = () => new ConnectionCounter(new Uint8Array(8), 1, memory);
+    const before = Array.from({ length: 20 }, () => thread().next());
+    if (isBusy) {
+      new ToldCuts(memory, () => 0).tell('a');
+      const counter = thread();
+      for (let i = 0; i < 0x1_0000; i++) counter.takePrefix();
+    }
+    return [...before, ...Array.from({ length: 20 }, () => thread().next())];
+  };
+  // One key for all of them: under another one the numbers of before could come again.
+  expect(names(true)).toEqual(names(false));
+});

@@ -73,6 +73,7 @@ beforeEach(() => {
       accountByWay: String,
       nearest: (peer) => (peer === 'circuit of c' ? 'c' : peer),
       known: () => ['a', 'b', 'c', ...circuits],
+      isKnown: (peer) => ['a', 'b', 'c', ...circuits].includes(peer),
       peers: () => ['s', 't', 'a', 'b', 'c', ...circuits],
       send: (to, bytes) => {
         const message = decodeBlockMessage(bytes);

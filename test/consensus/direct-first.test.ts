@@ -54,6 +54,7 @@ test('questions to some neighbours go to no circuit of a member that is directly
   const receivers = new Receivers({
     peers: () => peers,
     known: () => peers,
+    isKnown: (peer) => peers.includes(peer as string),
     company: () => [],
     nearest: (peer) => (String(peer).endsWith('circuit of a') ? 'a' : peer),
   });

@@ -61,7 +61,7 @@ export class DrivenNetwork {
       {
         verifier: { prepare: async () => undefined, hash: async (_, header) => quickHash(header) },
         certify: async () => ({ round: 0, signatures: [] }),
-        now: steadyMillis,
+        now: (): number => steadyMillis(),
         random: (limit) => Math.floor(limit / 2),
         log: silentLog,
       },

@@ -46,6 +46,7 @@ export class MemoryNetwork {
       },
       peers,
       known: () => peers().filter((peer) => !this.strangers.has(peer)),
+      isKnown: (peer) => peers().includes(peer) && !this.strangers.has(peer),
       limitKey: (peer) => String(peer),
       accountOf,
       accountByWay: (peer) => (this.relayed.has(peer) ? 'relayed ' : '') + accountOf(peer),

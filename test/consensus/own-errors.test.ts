@@ -4,7 +4,9 @@ import { encodeBlockMessage } from '../../node/consensus/driver/block-exchange.t
 import { CutDesk } from '../../node/consensus/driver/cut-desk.ts';
 import { MESSAGE_TYPES } from '../../node/consensus/link/message-types.ts';
 import { developmentKey } from '../../node/genesis/development.ts';
+import { UnreadRecordError } from '../../node/ledger/unread-record.ts';
 import type { ConsensusNode } from '../../node/node.ts';
+import { decodeProposedCut } from '../../protocol/consensus/proposal.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { steadyMillis } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
@@ -43,7 +45,7 @@ test('nobody is dropped for errors of this node’s store: they are counted, and
   const lines: string[] = [];
   const note = (message: string) => void lines.push(message);
   const log: Logger = { ...silentLog, error: note, warn: note, child: () => log };
-  let [now, lost] = [steadyMillis(), 0];
+  let [now, lost]: [number, number] = [steadyMillis(), 0];
   const parts = { log, steady: () => now, wall: () => now, onLost: () => void lost++ };
   await driven.start('node', undefined, parts, [], broken);
   for (const name of ['neighbour', 'liar'])
@@ -147,3 +149,35 @@ test.each(['settled', 'isHere', 'cut'] as const)(
     expect(verdicts).toEqual([true]);
   },
 );
+
+test('a store that cannot be read for a while, before a cut of peers is taken or once it is final, stops no node: the next height waits for it', async () => {
+  const driven = new DrivenNetwork();
+  onTestFinished(() => driven.close());
+  let [errors, faults] = [0, 0];
+  const { node, driver } = await driven.start('node', undefined, {}, [], (real) => {
+    const cut = (height: number) => {
+      if (errors-- > 0) throw new UnreadRecordError('LEVEL_IO_ERROR');
+      return real.ledger.cut(height);
+    };
+    return altered(real, { ledger: altered(real.ledger, { cut }) });
+  });
+  node.on('fault', () => void faults++);
+  const desk = new CutDesk({
+    ledger: node.ledger,
+    cutMillis: CUT_MILLIS,
+    verdict: () => undefined,
+    want: () => undefined,
+    blame: () => undefined,
+    lost: () => undefined,
+  });
+  const { content } = await desk.build(1, 0, undefined, () => steadyMillis() + CUT_MILLIS);
+  const adopt = () => driver.adopt(decodeProposedCut(content), { round: 0, signatures: [] });
+  errors = 3;
+  expect(await adopt()).toBe('final');
+  expect([node.ledger.head().height, driver.state.height, faults]).toEqual([1, 2, 0]);
+  // Whether it is final already cannot be told now.
+  errors = 1;
+  expect(await adopt()).toBe('later');
+  expect(await adopt()).toBe('final');
+  expect(faults).toBe(0);
+});

@@ -69,7 +69,7 @@ quicTest('validators that listen on QUIC alone make cuts by their registered rou
       {
         verifier: { prepare: async () => undefined, hash: async (_, header) => quickHash(header) },
         certify: async () => ({ round: 0, signatures: [] }),
-        now: steadyMillis,
+        now: (): number => steadyMillis(),
         random: (limit) => Math.floor(limit / 2),
         log: silentLog,
       },

@@ -145,7 +145,7 @@ test('four validators without named neighbours, two of them without a route, mak
       {
         verifier: { prepare: async () => undefined, hash: async (_, header) => quickHash(header) },
         certify: async () => ({ round: 0, signatures: [] }),
-        now: steadyMillis,
+        now: (): number => steadyMillis(),
         random: (limit) => Math.floor(limit / 2),
         log: silentLog,
       },

@@ -97,6 +97,7 @@ test('a question to a member goes to that member, whoever brought its proposal f
   const receivers = new Receivers({
     peers: () => peers,
     known: () => peers,
+    isKnown: (peer) => peers.includes(peer as string),
     company: () => company,
     nearest: (peer) => peer,
   });

@@ -161,6 +161,7 @@ export class PayoutBed {
         wallet: this.wallet(),
         log: quietLog,
         now: Date.now,
+        wall: Date.now,
       } as never,
     );
     this.#pool = { runner, sql };

@@ -419,3 +419,40 @@ test('who gets a share into two journals takes the receipts of nobody else', asy
   ]);
   expect(await collect(bed, key, [])).toEqual([]);
 });
+
+test('a share in two journals, which the books take in the other order after a fall: it is signed for one of them alone, and all beside it', async () => {
+  const key = newPoolKey();
+  const [one, other] = [await openFrontEnd(), await openFrontEnd(undefined, 0xcd)];
+  const held: Receipt[] = [];
+  const twice = share(0, 5n);
+  await one.write([twice, share(0, 100n)]);
+  await other.write([twice, share(0, 200n), share(1, 7n)]);
+  for (const isTurned of [false, true]) {
+    const bed = await openReceipts(key, [one]);
+    const second = await openReceipts(key, [other], bed.books);
+    await bed.books.height(0);
+    await bed.books.height(SLICE_CUTS);
+    for (const each of [bed, second]) {
+      await each.look();
+      await each.maker.round();
+    }
+    for (const end of isTurned ? [other, one] : [one, other]) await bed.take(end, { marked: isTurned });
+    await bed.books.height(2 * SLICE_CUTS);
+    for (const each of [bed, second]) {
+      await each.look();
+      await each.maker.round();
+    }
+    expect([...bed.delivered, ...second.delivered]).toEqual([`pplns/1/${one.bootId}`, `pplns/1/${other.bootId}`]);
+    const { slices } = await bed.view.ofAccount({ payload: account('miner 0'), after: 0 });
+    const [{ receipts, leaf, record }] = slices as [(typeof slices)[number]];
+    held.push(...receipts);
+    const evidence = { format: EVIDENCE_FORMAT, pool_key: '', receipts: held, leaf, record } as const;
+    expect(judgeEvidence(evidence, key.publicKey)).toEqual({
+      verdict: 'does_not',
+      why: 'books_suffice',
+      signed: 305n,
+      booked: 305n,
+    });
+  }
+  expect(held.map(({ work }) => work)).toEqual(['105', '200', '100', '200']);
+});

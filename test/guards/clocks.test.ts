@@ -1,17 +1,15 @@
-/** Which files may read the system's clock (docs/programs.md, Clocks). Everything else goes by runtime/clock/clock.ts or by a clock that is handed in. */
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+/** Clocks (docs/programs.md, docs/decisions/0017): which files read the system's clock, and that each clock handed on says which it is. */
 import { expect, test } from 'vitest';
+import { FILES, isCode, read, topFolder, withoutComments } from './project-files.ts';
+
+const FOLDERS = ['bridge', 'kernels', 'miner', 'node', 'pool', 'protocol', 'proxy', 'runtime', 'stack', 'wallet'];
+const CODE = FILES.filter((path) => isCode(path) && FOLDERS.includes(topFolder(path)));
+
+/** Reads the system's clock itself, or imports it from runtime/clock/clock.ts. */
+const READS = /\bDate\.now\b|\bwallMillis\b[^}]*\} from '[./\w]*\bclock\.ts'/;
 
 test('only what must agree with the outside reads the system’s clock', () => {
-  const root = join(import.meta.dirname, '../..');
-  const readers = ['bridge', 'kernels', 'miner', 'node', 'pool', 'protocol', 'runtime', 'stack', 'wallet'].flatMap(
-    (folder) =>
-      readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-        .filter((file) => file.endsWith('.ts') && /\bDate\.now\b/.test(readFileSync(join(root, folder, file), 'utf8')))
-        .map((file) => `${folder}/${file}`),
-  );
-  expect(readers.sort()).toEqual([
+  expect(CODE.filter((path) => READS.test(read(path)))).toEqual([
     // Certificates go by the time of their authority.
     'bridge/connection/certificate.ts',
     'bridge/start-stratum.ts',
@@ -26,8 +24,13 @@ test('only what must agree with the outside reads the system’s clock', () => {
     'node/consensus/driver/driver.ts',
     // How old the newest cut is, for the same reason.
     'node/daemon.ts',
+    // The highest cut that there can be.
+    'pool/accountant/accountant.ts',
     // Certificates, proofs that a wallet elsewhere signs, webhooks.
     'pool/pool.ts',
+    // Whether an epoch is plausible, and certificates.
+    'proxy/proxy.ts',
+    'proxy/rig-server.ts',
     // The clocks themselves, and the times of log lines.
     'runtime/clock/clock.ts',
     'runtime/clock/watched-clock.ts',
@@ -37,4 +40,17 @@ test('only what must agree with the outside reads the system’s clock', () => {
     'wallet/command/session.ts',
     'wallet/open.ts',
   ]);
+});
+
+test('a clock that is handed on has a type that says which clock it is', () => {
+  const unnamed =
+    /\b(now|wall|steady)\w*\??: \(*\(\) => number|\bDate\.now\b(?!\()|\(\) => (Date|performance)\.now\(\)(?! [-+*/<>=])/;
+  const home = 'runtime/clock/clock.ts';
+  const wrong = CODE.filter((path) => path !== home && !path.startsWith('miner/books/')).flatMap((path) =>
+    withoutComments(read(path))
+      .split('\n')
+      .filter((line) => unnamed.test(line))
+      .map((line) => `${path}: ${line.trim()}`),
+  );
+  expect(wrong).toEqual([]);
 });

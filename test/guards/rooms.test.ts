@@ -24,7 +24,6 @@ const FULL: Record<string, number> = {
   'bridge/session': 25,
   'dashboard/view': 22,
   'kernels/gpu': 24,
-  'miner/books': 27,
   'miner/client': 23,
   'node/api': 25,
   'pool/audit': 28,

@@ -28,6 +28,8 @@ test('no test is switched off, and no check of types or lint is silenced without
   const code = TEXTS.filter(isCode);
   expect(findings(code, /\b(test|it|describe|suite)\.(only|skip|todo|skipIf|runIf|fails)\b|\bctx\.skip\(/)).toEqual([]);
   expect(findings(code, /@ts-(ignore|nocheck|expect-error)|\bas any\b|: any\b/)).toEqual([]);
+  // Short files share a process: the count has what an earlier file left (test/own-timers.ts counts its own).
+  expect(findings(code, /\bgetTimerCount\b/)).toEqual([]);
   expect(findings(code, /biome-ignore [^:]*:\s*$|biome-ignore-all/)).toEqual([]);
 });
 

@@ -3,8 +3,8 @@
  * kind of lie is said once, with evidence where the pool's signature shows it.
  */
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { LATE_SLICES, ToldLedger, toldName } from '../../miner/books/accepted-work.ts';
 import { BooksWatch } from '../../miner/books/books-watch.ts';
-import { LATE_SLICES, ToldLedger, toldName } from '../../miner/books/told-ledger.ts';
 import { PageBooks } from '../../miner/browser/page-books.ts';
 import type { Receipt } from '../../protocol/books/receipt.ts';
 import { count, seed } from '../level.ts';

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import type { BooksAlarm } from '../../miner/books/books-alarms.ts';
 import { BooksWatch } from '../../miner/books/books-watch.ts';
-import { HiddenLists } from '../../miner/books/hidden-lists.ts';
+import { HiddenLists } from '../../miner/books/unchecked-time.ts';
 import { PoolSilence } from '../../protocol/books/pool-silence.ts';
 import { lyingBooks, SLICE, VICTIM } from '../protocol/books-liar.ts';
 import { sourcesOf } from '../protocol/books-sources.ts';

@@ -3,7 +3,7 @@
  * knows is said by the miner too; an honest pool is accused of nothing.
  */
 import { expect, test } from 'vitest';
-import { SignedRecords } from '../../miner/books/signed-records.ts';
+import { SignedRecords } from '../../miner/books/signed-books.ts';
 import { PageBooks } from '../../miner/browser/page-books.ts';
 import { LinkBooks } from '../../miner/client/link-books.ts';
 import type { SessionAction } from '../../miner/client/session-events.ts';
@@ -33,7 +33,7 @@ test('an honest list is proven with a node; without one it is not called so, and
   expect(alone.notes).toEqual(['credit lists are checked without the ledger (--node-api)']);
   // What was judged stays judged.
   const again = watched(truth);
-  again.watch.restore(JSON.parse(JSON.stringify(watch.save())));
+  again.watch.known.restore(JSON.parse(JSON.stringify(watch.known.save())));
   again.watch.works('pplns');
   await again.watch.round();
   expect(again.watch.proven).toBe(0);
@@ -188,6 +188,20 @@ test('a connection that is lost is nobody’s fault, and terms without end or or
   }
 });
 
+test('a block that is found while another is looked for is not forgotten', async () => {
+  const [first, second] = ['ab', 'cd'].map((each) => each.repeat(48)) as [string, string];
+  const { watch, alarms, answers } = watched(truth, { blocks: { [`slices/solo/${SLICE}/blocks`]: [first, second] } });
+  const found = (block: string) => watch.found({ block, service: 'pplns', height: SLICE * SLICE_CUTS + 1 });
+  found(first);
+  const get = answers.get.bind(answers);
+  answers.get = (path) => {
+    if (path === `slices/solo/${SLICE}/blocks` && alarms.length === 0) found(second);
+    return get(path);
+  };
+  await twice(() => watch.round().catch(() => undefined));
+  expect(alarms).toEqual([`block_service ${first}`, `block_service ${second}`]);
+});
+
 test('a solo block of this miner that the pool never credits', async () => {
   const block = 'ab'.repeat(48);
   const path = `slices/solo/${SLICE}/blocks`;
@@ -201,7 +215,7 @@ test('a solo block of this miner that the pool never credits', async () => {
     watch.found({ block, service: 'solo', height: SLICE * SLICE_CUTS + 1 });
     let failures = 0;
     for (let round = 0; round < 300; round++) await watch.round().catch(() => failures++);
-    return [alarms, notes, failures, (watch.save() as { blocks: unknown[] }).blocks.length];
+    return [alarms, notes, failures, (watch.known.save() as { blocks: unknown[] }).blocks.length];
   };
   // A pool that gives no proof fails, and the block is not forgotten.
   expect(await run(new Error('status 500'), true)).toEqual([[], [], 300, 1]);
@@ -225,7 +239,7 @@ test('terms that are changed for a slice that has begun', async () => {
   await watch.round();
   expect(alarms).toEqual([]);
   const again = watched(truth);
-  again.watch.restore(JSON.parse(JSON.stringify(watch.save())));
+  again.watch.known.restore(JSON.parse(JSON.stringify(watch.known.save())));
   // Not at once: books that fell back may lack their newest slices for a while.
   again.answers.set('terms', dearer(SLICE));
   await again.watch.round();

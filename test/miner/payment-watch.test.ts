@@ -1,6 +1,6 @@
 /** A pool that credits and never pays is a suspicion after a day. Honest pools in odd states are not: paused, slow to pay, with a node that is behind, a miner that was away, a threshold that is the account's wish. */
 import { expect, test } from 'vitest';
-import { PaymentWatch } from '../../miner/books/payment-watch.ts';
+import { PaymentWatch } from '../../miner/books/payments.ts';
 import { poolOptions } from '../../pool/options.ts';
 import type { UnpaidEvidence } from '../../protocol/evidence/unpaid-evidence.ts';
 
@@ -106,7 +106,7 @@ class Pool {
 
   credit(atoms = 30n): void {
     this.balance += atoms;
-    this.watch.credited('pplns', ++this.slice, atoms);
+    this.watch.known.credited('pplns', ++this.slice, atoms);
   }
 
   pay(state = 'finalized', isOnLedger = true): void {
@@ -159,9 +159,9 @@ test('a pool that never pays is a suspicion after a day, with evidence; one that
   // A restart of the miner every hour does not begin the time anew.
   const restarted = new Pool();
   await restarted.hours(40, () => {
-    const saved = JSON.parse(JSON.stringify(restarted.watch.save()));
+    const saved = JSON.parse(JSON.stringify(restarted.watch.known.save()));
     restarted.watch = restarted.make();
-    restarted.watch.restore(saved);
+    restarted.watch.known.restore(saved);
   });
   expect(restarted.alarms.length).toBeGreaterThan(0);
 });
@@ -248,12 +248,12 @@ test('a miner that was away for two days, whose other rigs earned meanwhile', as
   const pool = new Pool();
   await pool.hours(30, pool.payDue);
   pool.credit(500n);
-  const saved = JSON.parse(JSON.stringify(pool.watch.save()));
+  const saved = JSON.parse(JSON.stringify(pool.watch.known.save()));
   pool.now += HOUR;
   pool.pay();
   pool.now += 47 * HOUR;
   pool.watch = pool.make();
-  pool.watch.restore(saved);
+  pool.watch.known.restore(saved);
   // All lists of that time are judged at once; the pool pays every few hours.
   for (let i = 0; i < 48; i++) pool.credit();
   await pool.hours(1);
@@ -274,10 +274,10 @@ test('a clock that goes back and forth makes no time pass, and a restart with a 
   const restarted = new Pool();
   restarted.minimum = 100n;
   await restarted.hours(30, () => {
-    const saved = JSON.parse(JSON.stringify(restarted.watch.save()));
+    const saved = JSON.parse(JSON.stringify(restarted.watch.known.save()));
     restarted.clock = -restarted.clock || 2 * HOUR;
     restarted.watch = restarted.make();
-    restarted.watch.restore(saved);
+    restarted.watch.known.restore(saved);
   });
   // It still counts: the clock was ahead in every second start.
   await restarted.hours(30);
@@ -285,12 +285,12 @@ test('a clock that goes back and forth makes no time pass, and a restart with a 
   // While the miner was off the account raised its threshold and lowered it again; its clock is two days ahead since.
   const lowered = new Pool();
   await lowered.hours(24);
-  const saved = JSON.parse(JSON.stringify(lowered.watch.save()));
+  const saved = JSON.parse(JSON.stringify(lowered.watch.known.save()));
   lowered.now += HOUR;
   lowered.earlier = [{ amount: '100000', until_millis: lowered.now }];
   lowered.clock = 48 * HOUR;
   lowered.watch = lowered.make();
-  lowered.watch.restore(saved);
+  lowered.watch.known.restore(saved);
   await lowered.hours(20);
   lowered.pay();
   await lowered.hours(30, lowered.payDue);
@@ -336,12 +336,12 @@ test('a threshold that was too high from the first look on is reported after a w
 test('a list counts once, and a state that cannot be read accuses nobody', async () => {
   const pool = new Pool();
   await pool.hours(2);
-  for (let i = 0; i < 50; i++) pool.watch.credited('pplns', 1, 30n);
+  for (let i = 0; i < 50; i++) pool.watch.known.credited('pplns', 1, 30n);
   await pool.hours(1, () => void pool.pay());
   await pool.hours(27, pool.payDue);
   expect(pool.alarms).toEqual([]);
   for (const broken of [null, 5, { credits: [['x', '1', 1]] }, { credits: [['pplns/1', '99999', 1]], payments: 3 }])
-    pool.watch.restore(broken);
+    pool.watch.known.restore(broken);
   await pool.hours(30, pool.payDue);
   expect(pool.alarms).toEqual([]);
 });

@@ -1,9 +1,14 @@
 /** The client against real servers: both wire forms over four transports, failover and return, resume, and every fault. */
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { PoolClient, type PoolClientDependencies, systemClock } from '../../miner/client/pool-client.ts';
+import {
+  PoolClient,
+  type PoolClientDependencies,
+  type PoolClientOptions,
+  systemClock,
+} from '../../miner/client/pool-client.ts';
 import { parsePoolUrl } from '../../miner/client/pool-url.ts';
-import type { PoolJob, SessionTimes, Share, Verdict } from '../../miner/client/session-events.ts';
+import type { PoolJob, Share, Verdict } from '../../miner/client/session-events.ts';
 import { connectFromBrowser } from '../../miner/client/transport-browser.ts';
 import { connectFromNode } from '../../miner/client/transport-node.ts';
 import { type Refusal, refusal } from '../../miner/miner-error.ts';
@@ -37,7 +42,7 @@ function mine(
   over: {
     pins?: string[];
     authorities?: string;
-    times?: Partial<SessionTimes>;
+    times?: PoolClientOptions['times'];
     expectPayout?: string;
     browser?: boolean;
     refusesJob?: PoolClientDependencies['refusesJob'];
@@ -209,7 +214,7 @@ test('fails over when the first pool breaks, and returns to it', async () => {
 test('a share in flight at the return is answered by the pool it belongs to', async () => {
   const first = await fixture({ ...easy, silent: true });
   const second = await fixture(easy);
-  const watched = mine([first.url, second.url], { times: { loginMillis: 1_000 } });
+  const watched = mine([first.url, second.url], { times: { loginMillis: 1_000, drainMillis: 600_000 } });
   await until(() => watched.client.state?.pool === 1 && watched.jobs.length > 0);
   const share = solve(last(watched));
   first.options.silent = false;

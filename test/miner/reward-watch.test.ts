@@ -112,7 +112,7 @@ test('blocks that the pool says are in a list that cannot be, or in a later one 
   expect(alarms.join()).not.toMatch(/rewards/);
   // What is awaited is kept over a restart.
   const next = watched(truth, { node: false, height: DUE_HEIGHT + SLICE_CUTS });
-  next.watch.restore(JSON.parse(JSON.stringify(watch.save())));
+  next.watch.known.restore(JSON.parse(JSON.stringify(watch.known.save())));
   for (const [path, answer] of answers) next.answers.set(path, answer);
   next.watch.works('pplns');
   await twice(() => next.watch.round());
@@ -281,9 +281,9 @@ test('a pool that holds all rewards of all slices is reported, however many slic
     minute++;
     watch.works('pplns');
     await watch.round();
-    const saved = JSON.parse(JSON.stringify(watch.save()));
+    const saved = JSON.parse(JSON.stringify(watch.known.save()));
     watch = new ListWatch(ADDRESS, options as never);
-    watch.restore(saved);
+    watch.known.restore(saved);
     watch.works('pplns');
     await watch.round();
     minute++;
@@ -353,7 +353,7 @@ test('blocks in more lists than are asked for at a time: the others have their t
     return get(path);
   };
   // It was looked at up to the slice before.
-  watch.restore({ looked: [], judged: [], blocks: [], due: [['pplns', SLICE - 1]], again: [] });
+  watch.known.restore({ looked: [], judged: [], blocks: [], due: [['pplns', SLICE - 1]], again: [] });
   watch.works('pplns');
   await watch.round();
   expect([asked.length, alarms]).toEqual([12, []]);

@@ -1,6 +1,6 @@
 /** A miner notices a fee that rose, and a window that changed, without the notice that the pool's document gives. */
 import { expect, test } from 'vitest';
-import { TermNotices } from '../../miner/books/term-notices.ts';
+import { TermNotices } from '../../miner/books/terms.ts';
 import type { TermsFrom } from '../../protocol/books/books-terms.ts';
 import { INTERVAL_CUTS } from '../../protocol/network.ts';
 import { truth, watched } from './watched-lists.ts';

@@ -42,7 +42,7 @@ test('a pool that names no window_fee_from, or a later one, is judged by what it
       await before.watch.round().catch(() => undefined);
       expect(falseLists(before.alarms)).toEqual([]);
       const after = isRestarted ? played() : before;
-      if (isRestarted) after.watch.restore(JSON.parse(JSON.stringify(before.watch.save())));
+      if (isRestarted) after.watch.known.restore(JSON.parse(JSON.stringify(before.watch.known.save())));
       after.say(later);
       after.answers.delete('slices/pplns?limit=50');
       await twice(() => after.watch.round().catch(() => undefined));

@@ -2,11 +2,15 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { GossipDesk } from '../../node/network/thread/gossip-desk.ts';
 import type { Finding } from '../../node/network/thread/host-types.ts';
+import { timersOf } from '../own-timers.ts';
 
+let timers: () => number;
 beforeEach(() => {
   vi.useFakeTimers();
+  timers = timersOf('gossip-desk.ts');
 });
 afterEach(() => {
+  vi.unstubAllGlobals();
   vi.useRealTimers();
 });
 
@@ -126,7 +130,7 @@ test('a message that was given up and that the library takes for new again is wa
     await vi.advanceTimersByTimeAsync(150_000);
   }
   expect(verdicts).toEqual(['ignore', 'ignore', 'ignore']);
-  expect([desk.open, vi.getTimerCount()]).toEqual([0, 0]);
+  expect([desk.open, timers()]).toEqual([0, 0]);
   has = true;
   expect(await comes()).toBe('accept');
   desk.close();
@@ -155,7 +159,7 @@ test('what is found late of a message that was given up does not end the wait fo
   const again = desk.judge('another', 'blocks', 'key', block);
   answers.at(-1)?.('accept');
   expect(await again).toBe('accept');
-  expect([desk.open, vi.getTimerCount()]).toEqual([0, 0]);
+  expect([desk.open, timers()]).toEqual([0, 0]);
   desk.close();
 });
 
@@ -173,6 +177,6 @@ test('a message whose first announcer leaves waits for each other one that has r
   await vi.advanceTimersByTimeAsync(5_000);
   expect(await verdict).toBe('accept');
   desk.left('second liar');
-  expect([desk.open, vi.getTimerCount()]).toEqual([0, 0]);
+  expect([desk.open, timers()]).toEqual([0, 0]);
   desk.close();
 });

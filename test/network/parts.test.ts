@@ -6,6 +6,7 @@ import { decodeHello, encodeHello, isNewer, mismatch } from '../../node/network/
 import { admitInbound, type Inbound, subnetOf } from '../../node/network/peers/inbound-limits.ts';
 import { isDialable, isWorthTelling, placeOf } from '../../node/network/peers/peer-address.ts';
 import { PeerBook } from '../../node/network/peers/peer-book.ts';
+import { faultOf } from '../../node/network/peers/peer-fault.ts';
 import { PeerHeights } from '../../node/network/peers/peer-heights.ts';
 import { afterFault, FLOOR, isBeyondBearing, lostAt, NO_FAULT } from '../../node/network/peers/peer-score.ts';
 import {
@@ -17,6 +18,7 @@ import {
   encodeBatch,
   encodeRelayQuestion,
 } from '../../node/network/relay/relay-messages.ts';
+import { CHUNK_BYTES, encodeChunk, NO_CHUNK } from '../../node/network/snapshots/snapshot-messages.ts';
 import { AskOrder } from '../../node/network/sync/ask-order.ts';
 import { BlockFetch, type FetchedBlock } from '../../node/network/sync/block-fetch.ts';
 import {
@@ -28,6 +30,7 @@ import {
   encodeSyncQuestion,
 } from '../../node/network/sync/sync-messages.ts';
 import { decodePeers, encodePeers } from '../../node/network/thread/peer-exchange.ts';
+import { concat, equalBytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { blockId } from '../../protocol/ledger/header.ts';
 import { reachOf } from '../../runtime/clients/address-reach.ts';
@@ -311,6 +314,54 @@ test('blocks that nobody has are given up; those of a peer that sent a wrong one
   await expect(distrusted.take(ids[1] as Uint8Array)).rejects.toThrow('no peer has the blocks');
 });
 
+test('of a peer that is too slow for more a block comes in parts, and is the right one whatever others say of theirs', async () => {
+  const block = { header: new Uint8Array(312), body: new Uint8Array(CHUNK_BYTES).fill(7) };
+  const id = blockId(block.header);
+  const whole = concat(block.header, block.body);
+  const part = (from: number, bytes = whole, length = bytes.length) =>
+    encodeChunk({ length, bytes: bytes.subarray(from, from + CHUNK_BYTES) });
+  const other = whole.slice().fill(1, 300, 304);
+  const answers: Readonly<Record<string, (from: number) => Uint8Array>> = {
+    lacks: () => encodeChunk(NO_CHUNK),
+    endless: (from) => part(from, whole, 0xffff_ffff),
+    tiny: () => encodeChunk({ length: 3, bytes: new Uint8Array(3) }),
+    stops: (from) => (from === 0 ? part(0) : part(whole.length)),
+    grows: (from) => part(from, whole, whole.length + from),
+    other: (from) => part(from, other),
+    honest: (from) => part(from),
+  };
+  const order = new AskOrder(() => 0);
+  for (const peer of Object.keys(answers)) {
+    order.joined(peer);
+    order.took(peer, 1 / 64, 'late');
+  }
+  const [asked, blamed]: [string[], string[]] = [[], []];
+  const fetch = new BlockFetch([id], {
+    peers: () => Object.keys(answers),
+    ask: async (peer, bytes) => {
+      const question = decodeSyncQuestion(bytes);
+      if (question.type !== 'blockPart') throw new Error('a whole block is asked for');
+      asked.push(peer);
+      return (answers[peer] as (from: number) => Uint8Array)(question.from);
+    },
+    blame: (error, peer) => blamed.push(`${peer} ${faultOf(error)}`),
+    order,
+    isHere: () => false,
+  });
+  const { header, body, from } = (await fetch.take(id)) as FetchedBlock;
+  expect(from).toBe('honest');
+  expect(equalBytes(concat(header, body), whole)).toBe(true);
+  fetch.close();
+  expect(asked.filter((peer) => peer === 'honest')).toHaveLength(2);
+  expect(blamed).toEqual([
+    'endless malformed',
+    'tiny malformed',
+    'stops malformed',
+    'grows malformed',
+    'other bad_block',
+  ]);
+});
+
 test('questions come back as they were', () => {
   const [id, other] = [3, 4].map((byte) => new Uint8Array(48).fill(byte)) as [Uint8Array, Uint8Array];
   for (const question of [
@@ -318,6 +369,7 @@ test('questions come back as they were', () => {
     { type: 'cuts', from: 95, count: 96, isBrief: true },
     { type: 'headers', to: 9, count: 1_024 },
     { type: 'blocks', ids: [id, other] },
+    { type: 'blockPart', id, from: 262_144 },
   ] as const)
     expect(decodeSyncQuestion(encodeSyncQuestion(question))).toEqual(question);
   for (const question of [

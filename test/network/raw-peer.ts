@@ -47,7 +47,7 @@ const lacksCuts = (question: SyncQuestion, height: number): Uint8Array => {
   if (question.type === 'cuts') return encodeCutsAnswer({ head: height, bodiesFrom: 0 }, [], []);
   if (question.type === 'headers') return encodeHeadersAnswer({ headers: [], certificate: undefined });
   if (question.type === 'snapshots') return encodeOffers([]);
-  if (question.type === 'part') return encodeChunk(NO_CHUNK);
+  if (question.type === 'part' || question.type === 'blockPart') return encodeChunk(NO_CHUNK);
   return encodeBlocksAnswer(question.ids.map(() => undefined));
 };
 

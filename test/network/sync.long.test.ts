@@ -3,8 +3,10 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { certifyWith } from '../../node/chain/certificate.ts';
 import type { CutRecord } from '../../node/full-node.ts';
 import { developmentKey } from '../../node/genesis/development.ts';
+import { decodeChunk } from '../../node/network/snapshots/snapshot-messages.ts';
 import { answerSync } from '../../node/network/sync/cut-server.ts';
 import { decodeCutsAnswer } from '../../node/network/sync/sync-messages.ts';
+import { concat } from '../../protocol/bytes.ts';
 import { cutId } from '../../protocol/ledger/cut.ts';
 import { RULE_SET, transactionIdOfWire } from '../../protocol/transactions/transaction.ts';
 import { developmentKeys, payment } from '../node/bed.ts';
@@ -99,6 +101,12 @@ test('a peer that has pruned what a node lacks is not asked for it and not blame
   );
   expect(all?.certificates.size).toBeGreaterThan(1);
   expect(brief).toEqual({ ...all, certificates: new Map([...(all?.certificates ?? [])].slice(-1)) });
+  const id = full.node.chain.cut(1)?.blockIds[0] as Uint8Array;
+  const block = concat(full.node.chain.block(id)?.header as Uint8Array, full.node.chain.blockBody(id) as Uint8Array);
+  const partFrom = (from: number) => decodeChunk(answerSync(full.node.chain, { type: 'blockPart', id, from }));
+  expect([0, 100, block.length].map(partFrom)).toEqual(
+    [0, 100, block.length].map((from) => ({ length: block.length, bytes: block.subarray(from) })),
+  );
   const warnings: string[] = [];
   const log = { ...quietLog, warn: (message: string) => void warnings.push(message) };
   // It hears of nobody else, and has no place for another.

@@ -126,6 +126,7 @@ export async function openPoolApiBed(
       audit: auditInThread({ databaseUrl: books.url }),
       log: quietLog,
       now: Date.now,
+      wall: Date.now,
     },
   );
   await until(() => api.figures() !== undefined, { everyMillis: 2 });

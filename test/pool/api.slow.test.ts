@@ -471,7 +471,7 @@ test('live pages and webhooks hear of a block once it is in the books', async ()
   const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/hook`;
   const sender = new WebhookSender(
     { urls: [url], secret: 'secret', pollMillis: 50 },
-    { sql: books.sql, log: quietLog, now: Date.now },
+    { sql: books.sql, log: quietLog, now: Date.now, wall: Date.now },
   );
   const frames: LiveFrame[] = [];
   const page = new WebSocket(`ws://127.0.0.1:${bed.web.address.port}/p/api/v1/live`);
@@ -493,7 +493,7 @@ test('live pages and webhooks hear of a block once it is in the books', async ()
   // Another sender goes on where the first stopped: nothing is reported twice.
   const next = new WebhookSender(
     { urls: [url], secret: 'secret', pollMillis: 20 },
-    { sql: books.sql, log: quietLog, now: Date.now },
+    { sql: books.sql, log: quietLog, now: Date.now, wall: Date.now },
   );
   await books.take([block(51)]);
   await until(() => received.length === 2);
@@ -551,7 +551,7 @@ test('workers that fall silent by the hundred delay no news of a block, and only
   const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/lanes`;
   const sender = new WebhookSender(
     { urls: [url], secret: 'secret', pollMillis: 20 },
-    { sql: books.sql, log: quietLog, now: Date.now },
+    { sql: books.sql, log: quietLog, now: Date.now, wall: Date.now },
   );
   const { sql } = books;
   await until(async () => (await sql`select 1 from webhooks where url = ${url}`).length === 2);

@@ -1,8 +1,10 @@
 /** The highest cut that a node may claim, whatever the clock said when the pool was first started or says now. */
 import { expect, test } from 'vitest';
+import { Accountant } from '../../pool/accountant/accountant.ts';
 import { ChainWatch } from '../../pool/accountant/chain-watch.ts';
 import type { Sql } from '../../pool/database/connect.ts';
-import { INTERVAL_CUTS } from '../../protocol/network.ts';
+import { INTERVAL_CUTS, NETWORKS } from '../../protocol/network.ts';
+import { quietLog } from '../quiet-log.ts';
 
 const DAY = 86_400_000;
 const CUTS_A_DAY = DAY / 2_500;
@@ -55,4 +57,25 @@ test('a node that claims more cuts than there can be is refused, also when the b
   rows.set('chain_height', '1000');
   for (const now of [NOW, NOW + DAY, NOW - 20_000 * DAY])
     await expect(watch(now).checkHeight(1_000 + 3 * INTERVAL_CUTS + 1)).rejects.toThrow('there can be');
+});
+
+test('books that hold a clock that stood still take the heights that the system’s clock allows', async () => {
+  const { sql, rows } = settings();
+  const began = Date.now() - 10 * DAY;
+  rows.set('chain_start', `1000 ${began}`);
+  rows.set('chain_height', '1000');
+  const begin = async () => {
+    throw new Error('the height was taken');
+  };
+  const dependencies = {
+    sql: Object.assign(sql, { begin }),
+    chain: { headHeight: async () => 1_000 + 9 * CUTS_A_DAY },
+    log: quietLog,
+    now: () => began,
+  };
+  const accountant = new Accountant(
+    { network: NETWORKS.mainnet, sliceCuts: 24, term: 1n } as never,
+    dependencies as never,
+  );
+  await expect(accountant.start()).rejects.toThrow('the height was taken');
 });

@@ -10,7 +10,7 @@ import { packEntries, unpackEntries } from '../../pool/feed/stream-message.ts';
 import { StreamSender } from '../../pool/feed/stream-sender.ts';
 import { StreamSource } from '../../pool/feed/stream-source.ts';
 import { Journal, type JournalEntry } from '../../pool/journal/journal.ts';
-import { connectRedis, redisKeys, redisReady } from '../../pool/shared/redis.ts';
+import { redisKeys } from '../../pool/shared/redis.ts';
 import { utf8 } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { createLogger, readLevelFilter } from '../../runtime/log/log.ts';
@@ -207,8 +207,7 @@ test('three front ends, two accountants, a Redis that forgets or goes back, a da
   const fronts = await Promise.all([1, 2, 3].map((n) => frontEnd(temporaryDirectory(), n, 100)));
   const senders = await Promise.all(
     fronts.map(async ({ outbox }, i) => {
-      const connection = connectRedis(redis.url, `front-${i}`, quietLog);
-      await redisReady(connection, 120_000);
+      const connection = await redis.connect(`front-${i}`);
       const sender = new StreamSender(
         { keys, batchEntries: 7, maxAhead: 60, pollMillis: 10, positionMillis: 30 },
         { redis: connection, outbox, positions: books.positions, reign: books.reign, ...testSealed(), log: quietLog },
@@ -217,8 +216,7 @@ test('three front ends, two accountants, a Redis that forgets or goes back, a da
     }),
   );
   const open = async (consumer: string) => {
-    const connection = connectRedis(redis.url, consumer, quietLog);
-    await redisReady(connection, 120_000);
+    const connection = await redis.connect(consumer);
     return new StreamSource(
       { keys, consumer, messageEntries: 7, reportMillis: 100 },
       {
@@ -290,7 +288,6 @@ test('three front ends, two accountants, a Redis that forgets or goes back, a da
   books.through.set(boot1, 0);
   expect(await source.mayTell(boot1)).toBe(true);
   await Promise.all(senders.map(({ sender }) => sender.close()));
-  for (const { connection } of senders) connection.disconnect();
   for (const each of [source, ...others]) await each.close();
   await Promise.all(fronts.map((front) => front.journal.close()));
 });
@@ -303,20 +300,17 @@ test('entries sent for an earlier term, which a Redis that went back brings agai
   const known = (slice: number, through: number) =>
     front.outbox.marks.look(async () => new Map([[front.journal.bootId, [{ slice, through }]]]));
   await known(4, -1);
-  const connect = async (name: string) => {
-    const connection = connectRedis(redis.url, name, quietLog);
-    await redisReady(connection, 120_000);
-    onTestFinished(() => connection.disconnect());
-    return connection;
-  };
   const common = { positions: books.positions, reign: books.reign, ...testSealed(), log: quietLog };
-  const sending = await connect('front');
+  const sending = await redis.connect('front');
   const sender = new StreamSender(
     { keys, batchEntries: 7, pollMillis: 10, positionMillis: 30 },
     { ...common, redis: sending, outbox: front.outbox },
   );
   onTestFinished(() => sender.close());
-  const source = new StreamSource({ keys, consumer: 'a' }, { ...common, redis: await connect('a'), now: Date.now });
+  const source = new StreamSource(
+    { keys, consumer: 'a' },
+    { ...common, redis: await redis.connect('a'), now: Date.now },
+  );
   await front.add(3);
   await expect.poll(() => sending.xlen(keys.feed)).toBe(1);
   // Before they were taken in, slice 5 closed: they were in slice 6, and the front end has read so.
@@ -338,12 +332,6 @@ test('what is new in the stream is read as it comes, and nothing has to be claim
   const keys = redisKeys(`test-read-${process.pid}`);
   const books = new FakeBooks();
   const front = await frontEnd(temporaryDirectory(), 10, 100);
-  const connect = async (name: string) => {
-    const connection = connectRedis(redis.url, name, quietLog);
-    await redisReady(connection, 120_000);
-    onTestFinished(() => connection.disconnect());
-    return connection;
-  };
   const lines: string[] = [];
   const options = { filter: readLevelFilter('debug'), format: 'text' } as const;
   const sink = { write: (line: string) => void lines.push(line), flush: () => undefined, close: () => undefined };
@@ -351,10 +339,13 @@ test('what is new in the stream is read as it comes, and nothing has to be claim
   const common = { positions: books.positions, reign: books.reign, ...testSealed(), log };
   const sender = new StreamSender(
     { keys, batchEntries: 7, pollMillis: 10, positionMillis: 30 },
-    { ...common, redis: await connect('front'), outbox: front.outbox },
+    { ...common, redis: await redis.connect('front'), outbox: front.outbox },
   );
   onTestFinished(() => sender.close());
-  const source = new StreamSource({ keys, consumer: 'a' }, { ...common, redis: await connect('a'), now: Date.now });
+  const source = new StreamSource(
+    { keys, consumer: 'a' },
+    { ...common, redis: await redis.connect('a'), now: Date.now },
+  );
   await source.begin();
   // Makes the group.
   await source.take(100, 20);
@@ -373,21 +364,21 @@ test('a front end that the database does not answer still says what its journal 
   const keys = redisKeys(`test-silent-database-${process.pid}`);
   const books = new FakeBooks();
   const front = await frontEnd(temporaryDirectory(), 10, 100);
-  const connect = async (name: string) => {
-    const connection = connectRedis(redis.url, name, quietLog);
-    await redisReady(connection, 120_000);
-    onTestFinished(() => connection.disconnect());
-    return connection;
-  };
   const common = { ...testSealed(), log: quietLog };
   const silent = new Promise<never>(() => undefined);
   const sender = new StreamSender(
     { keys, pollMillis: 10, positionMillis: 30 },
-    { ...common, redis: await connect('front'), outbox: front.outbox, positions: () => silent, reign: async () => '1' },
+    {
+      ...common,
+      redis: await redis.connect('front'),
+      outbox: front.outbox,
+      positions: () => silent,
+      reign: async () => '1',
+    },
   );
   const source = new StreamSource(
     { keys, consumer: 'a', reportMillis: 0 },
-    { ...common, positions: books.positions, reign: books.reign, redis: await connect('a'), now: Date.now },
+    { ...common, positions: books.positions, reign: books.reign, redis: await redis.connect('a'), now: Date.now },
   );
   await source.begin();
   await front.add(3);

@@ -71,7 +71,7 @@ async function receiver(statusOf: (n: number) => number) {
 function sender(): void {
   const webhooks = new MinerWebhooks(
     { reach: 'private', pollMillis: 20, restMillis: 0, hostRestMillis: 0 },
-    { sql: bed.books.sql, log: quietLog, now: Date.now },
+    { sql: bed.books.sql, log: quietLog, now: Date.now, wall: Date.now },
   );
   onTestFinished(() => webhooks.close());
 }

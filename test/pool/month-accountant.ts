@@ -100,5 +100,6 @@ new TermRunner(
     },
     log: quietLog,
     now: () => nowMillis,
+    wall: () => nowMillis,
   },
 );

@@ -2,14 +2,13 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { doubledRuns } from '../../pool/journal/doubled-shares.ts';
 import { Journal } from '../../pool/journal/journal.ts';
 import { encodeRecord, type ShareRecord } from '../../pool/journal/journal-record.ts';
 import { rangesAfter } from '../../pool/receipts/receipt-maker.ts';
 import { type MadeSheet, runSheetThread, type SheetOrder } from '../../pool/receipts/run-sheets.ts';
-import { JournalTally } from '../../pool/receipts/tally.ts';
+import { accountIn, JournalTally, type LeftOut } from '../../pool/receipts/tally.ts';
 import { readReceiptLeaf } from '../../protocol/books/receipt.ts';
-import { ByteReader, ByteWriter } from '../../protocol/bytes.ts';
+import { ByteReader, ByteWriter, toHex } from '../../protocol/bytes.ts';
 import { accountOf } from '../bridge/stratum-client.ts';
 import { randomOf } from '../random.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -158,7 +157,7 @@ test('a share in two journals has one receipt, that of the journal that counted,
     const signed = new Map<number, bigint>();
     for (let journal = 0; journal < 3; journal++) {
       const records: Uint8Array[] = [];
-      const entries: { sequence: number; counts: boolean | null }[] = [];
+      const doubled: number[] = [];
       for (let sequence = 0; sequence < 40; sequence++) {
         const identity = identities[random(2 * most)] ?? null;
         const [account, work] = [1 + random(3), BigInt(1 + random(9))];
@@ -166,13 +165,13 @@ test('a share in two journals has one receipt, that of the journal that counted,
         const counts = identity === null || !isKnown.has(identity);
         const own = { kind: 'share', service: 'pplns', account: accountOf(account), worker: 'a' } as const;
         records.push(isShare ? encodeRecord({ ...own, work, atMillis: 1, identity }) : owned);
-        entries.push({ sequence, counts: isShare ? counts : null });
+        if (isShare && !counts) doubled.push(sequence);
         if (!isShare || !counts) continue;
         isKnown.add(identity);
         counted.set(account, (counted.get(account) ?? 0n) + work);
       }
       const range = { slice: 1, after: -1, through: 39 };
-      const tally = new JournalTally([{ ...range, held: { ...range, closedHeight: 1_000 } }], doubledRuns(entries));
+      const tally = new JournalTally([{ ...range, held: { ...range, closedHeight: 1_000 } }], doubled);
       for (const [sequence, record] of records.entries()) tally.take(sequence, record);
       expect(tally.unheld).toEqual([]);
       for (const { leaves } of tally.leaves())
@@ -185,12 +184,46 @@ test('a share in two journals has one receipt, that of the journal that counted,
   }
 });
 
-test('of runs that are not exact any more no slice has receipts', () => {
-  const held = RANGES.map((range) => ({ ...range, held: { ...range, closedHeight: 1_000 } }));
-  const tally = new JournalTally(held, [{ first: 0, through: 2, isExact: false }]);
-  for (const [sequence, record] of RECORDS.entries()) tally.take(sequence, record);
-  expect(tally.unheld).toEqual([8]);
-  expect([...tally.leaves()].map(({ slice }) => slice)).toEqual([9]);
+test('what another front end signed is left out: a share of it alone, an account in its slice alone', () => {
+  const identity = { anchorHeight: 5, bytes: new Uint8Array(24).fill(7) };
+  const one = (account: number, known: typeof identity | null = null) =>
+    encodeRecord({
+      kind: 'share',
+      service: 'pplns',
+      account: accountOf(account),
+      worker: 'a',
+      work: 1n,
+      atMillis: 1,
+      identity: known,
+    });
+  const records = [one(1), one(1, identity), one(2), one(1), one(2), one(2)];
+  const ranges = [
+    { slice: 8, after: -1, through: 3, held: null },
+    { slice: 9, after: 3, through: 5, held: null },
+  ];
+  const works = (doubled: readonly number[], leftOut?: LeftOut) => {
+    const tally = new JournalTally(ranges, doubled, leftOut);
+    for (const [sequence, record] of records.entries()) tally.take(sequence, record);
+    return [...tally.leaves()].map(({ slice, leaves, span: { first, last } }) => [
+      slice,
+      `${first}-${last}`,
+      ...leaves.map(({ work, accountWork }) => `${work}/${accountWork}`),
+    ]);
+  };
+  const all = works([]);
+  expect(all).toEqual([
+    [8, '0-3', '3/3', '1/1'],
+    [9, '4-5', '2/2'],
+  ]);
+  const none = new Set<string>();
+  expect(works([], { shares: new Set([toHex(identity.bytes)]), accounts: none })).toEqual([
+    [8, '0-3', '2/2', '1/1'],
+    all[1],
+  ]);
+  expect(works([0], { shares: none, accounts: new Set([accountIn('pplns', 8, accountOf(2))]) })).toEqual([
+    [8, '1-3', '2/2', '0/0'],
+    all[1],
+  ]);
 });
 
 test('the thread reads a journal on disk', async () => {

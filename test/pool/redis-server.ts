@@ -5,10 +5,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { onTestFinished } from 'vitest';
+import { connectRedis, redisReady } from '../../pool/shared/redis.ts';
 import { freePort } from '../../runtime/free-port.ts';
+import { quietLog } from '../quiet-log.ts';
 
 export type RedisServer = {
   readonly url: string;
+  /** As the programs connect, until the test ends: what is left open tries to connect for ever when the server has ended. */
+  connect(name: string): Promise<Redis>;
   /** Kills the process at once; its data is gone. */
   kill(): Promise<void>;
   start(): Promise<void>;
@@ -46,6 +51,12 @@ export async function startRedisServer(): Promise<RedisServer> {
   const [dump, copy] = [join(directory, 'dump.rdb'), join(directory, 'copy.rdb')];
   return {
     url,
+    async connect(name) {
+      const redis = connectRedis(url, name, quietLog);
+      onTestFinished(() => redis.disconnect());
+      await redisReady(redis, 120_000);
+      return redis;
+    },
     start,
     kill,
     async save() {

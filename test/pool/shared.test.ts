@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { count, encode } from '../../pool/shared/codec.ts';
-import { connectRedis, redisKeys, redisReady } from '../../pool/shared/redis.ts';
+import { redisKeys } from '../../pool/shared/redis.ts';
 import { RedisSharedState } from '../../pool/shared/redis-shared-state.ts';
 import { type InstanceFigures, LocalSharedState, type News } from '../../pool/shared/shared-state.ts';
 import { quietLog } from '../quiet-log.ts';
@@ -36,10 +36,8 @@ let instances = 0;
 const listeners = new Map<string, number>();
 async function open(prefix: string) {
   listeners.set(prefix, (listeners.get(prefix) ?? 0) + 1);
-  const redis = connectRedis(server.url, 'a', quietLog);
-  const subscriber = connectRedis(server.url, 'b', quietLog);
-  await redisReady(redis, 120_000);
-  await redisReady(subscriber, 120_000);
+  const redis = await server.connect('a');
+  const subscriber = await server.connect('b');
   const state = new RedisSharedState(shelf, {
     redis,
     subscriber,

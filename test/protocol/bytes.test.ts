@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
-import { ByteReader, ByteWriter, fromHex, toHex } from '../../protocol/bytes.ts';
+import { ByteReader, ByteWriter, compareBytes, equalBytes, fromHex, toHex } from '../../protocol/bytes.ts';
 
 test('integers survive a round trip in little-endian order', () => {
   const bytes = new ByteWriter().u8(1).u16(0x0203).u32(0x04050607).u64(8n).u128(9n).text('ä').done();
@@ -52,6 +52,20 @@ test('integers at their bounds are those of a DataView', () => {
   for (const wrong of [-1, 65_536]) expect(() => new ByteWriter().u16(wrong)).toThrow(/not an integer/);
   expect(() => new ByteReader(new Uint8Array(8).fill(255)).height()).toThrow(/too large/);
   expect(() => new ByteReader(new Uint8Array(7)).height()).toThrow(/8 bytes wanted, 7 left/);
+});
+
+test('bytes are equal only where all of them are, and one that begins another comes before it', () => {
+  const bytes = [[], [1], [1, 2], [1, 3], [2], [2, 1]].map((each) => Uint8Array.from(each));
+  for (const [i, a] of bytes.entries())
+    for (const [j, b] of bytes.entries())
+      expect([equalBytes(a, b), Math.sign(compareBytes(a, b))]).toEqual([i === j, Math.sign(i - j)]);
+});
+
+test('a field with a length of its own is not written longer than it may be read', () => {
+  expect(new ByteWriter().short(new Uint8Array(16), 16).text('ää', 4).done()).toHaveLength(22);
+  expect(() => new ByteWriter().short(new Uint8Array(17), 16)).toThrow('at most 16');
+  expect(() => new ByteWriter().text('äää', 5)).toThrow('at most 5');
+  expect(() => new ByteWriter().short(new Uint8Array(256))).toThrow('at most 255');
 });
 
 test('hex has one spelling', () => {

@@ -6,6 +6,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { ChangeDocument } from '../../protocol/api/address-documents.ts';
 import type { Manifest } from '../../protocol/api/transaction-documents.ts';
 import type { NetworkName } from '../../protocol/network.ts';
+import type { WallClock } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import type { Messenger } from '../messenger/messenger.ts';
@@ -62,7 +63,7 @@ export type FollowerDependencies = {
   readonly chatsOf: Messenger['chatsOf'];
   readonly keyring: Keyring;
   readonly log: Logger;
-  readonly now: () => number;
+  readonly now: WallClock;
   readonly events: FollowerEvents;
 };
 

@@ -1,5 +1,6 @@
 /** `svc-wallet doctor`: what the wallet's daemon needs. */
 import { dirname } from 'node:path';
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import type { ValuesOf } from '../../runtime/command-line/command-line.ts';
 import type { Check } from '../../runtime/doctor/doctor.ts';
 import { directoryChecks, isInUse, portChecks, secretCheck } from '../../runtime/doctor/machine.ts';
@@ -7,7 +8,7 @@ import { nodeChecks } from '../../runtime/doctor/other-programs.ts';
 import { stateDirectory } from '../open.ts';
 import { daemonListen, type daemonOptions, walletFile } from './options.ts';
 
-export function walletDoctor(values: ValuesOf<typeof daemonOptions>, now: () => number): Check[] {
+export function walletDoctor(values: ValuesOf<typeof daemonOptions>, now: SteadyClock): Check[] {
   const file = walletFile(values);
   return [
     ...directoryChecks(dirname(file)),

@@ -4,6 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { utf8 } from '../../protocol/bytes.ts';
+import { wallMillis } from '../../runtime/clock/clock.ts';
 import { showListenAddress, type ValuesOf } from '../../runtime/command-line/command-line.ts';
 import { createLogger, readLevelFilter, standardErrorSink } from '../../runtime/log/log.ts';
 import { httpFetch, textOf } from '../../runtime/node-client/http-fetch.ts';
@@ -66,7 +67,7 @@ async function localSession(file: string, values: SessionValues, prompt: Prompt)
   const log = createLogger(
     'wallet',
     { filter: readLevelFilter('error'), format: 'text' },
-    { sink: standardErrorSink, now: Date.now },
+    { sink: standardErrorSink, now: wallMillis },
   );
   const wallet = await openWallet(
     { file, passwordFile: values.passwordFile, service: values.service, nodeIdentity: values.nodeIdentity },

@@ -4,6 +4,7 @@ import { formatCoins } from '../../protocol/amount.ts';
 import { attempt } from '../../protocol/errors.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { clientNetwork } from '../../runtime/clients/client-address.ts';
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import { DOOR_ERRORS } from '../../runtime/door/door.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import type { Fields } from '../command/session.ts';
@@ -33,7 +34,7 @@ export type FaucetOptions = FaucetLimits & { readonly network: NetworkName; read
 export type FaucetDependencies = {
   /** A method of the wallet; its refusals are errors with a code. */
   readonly call: (method: string, params: unknown) => Promise<Fields>;
-  readonly now: () => number;
+  readonly now: SteadyClock;
   readonly log: Pick<Logger, 'info' | 'warn'>;
 };
 

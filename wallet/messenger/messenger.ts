@@ -29,6 +29,7 @@ import {
   messengerIdOf,
 } from '../../protocol/messenger/payload.ts';
 import type { NetworkName } from '../../protocol/network.ts';
+import type { WallClock } from '../../runtime/clock/clock.ts';
 import type { Book } from '../state/book.ts';
 import type { ChatMessageRecord } from '../state/records.ts';
 import { type Changes, nonceKey, type WalletStore } from '../state/store.ts';
@@ -46,7 +47,7 @@ export type MessengerDependencies = {
   readonly keys: ChatKeys;
   readonly network: NetworkName;
   readonly randomBytes: (length: number) => Uint8Array;
-  readonly now: () => number;
+  readonly now: WallClock;
 };
 
 export type ChatChanges = Pick<Changes, 'chats' | 'chatsDropped' | 'chatMessages'>;

@@ -29,6 +29,7 @@ import {
   withSignatures,
 } from '../../protocol/transactions/multisig-package.ts';
 import { transactionIdOfWire } from '../../protocol/transactions/transaction.ts';
+import type { WallClock } from '../../runtime/clock/clock.ts';
 import type { Follower } from '../chain/follower.ts';
 import { isAway, type NodeClient, nodeFailure, pagesOf, readPending } from '../chain/node-link.ts';
 import type { Keyring } from '../keys/keyring.ts';
@@ -60,7 +61,7 @@ export type MultisigDependencies = {
   readonly follower: Pick<Follower, 'node' | 'rescanning'>;
   readonly network: NetworkName;
   readonly maxFeePerMass: bigint;
-  readonly now: () => number;
+  readonly now: WallClock;
 };
 
 export type ProposalWish = {

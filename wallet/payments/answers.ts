@@ -3,6 +3,7 @@
  * accepted or refused its transactions, or that the outcome is not known yet.
  */
 
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import type { Follower } from '../chain/follower.ts';
 import type { Book } from '../state/book.ts';
 import { asOf, type OutgoingRecord, type RequestRecord } from '../state/records.ts';
@@ -26,7 +27,7 @@ export type AnswersDependencies = {
   readonly store: Pick<WalletStore, 'request' | 'outgoing'>;
   readonly follower: Pick<Follower, 'soundHeight'>;
   /** A monotonic clock: setting the system clock back must not make a call wait longer. */
-  readonly steady: () => number;
+  readonly steady: SteadyClock;
 };
 
 export class Answers {

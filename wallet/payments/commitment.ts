@@ -4,6 +4,7 @@
  */
 import { fromHex } from '../../protocol/bytes.ts';
 import type { NetworkName } from '../../protocol/network.ts';
+import type { WallClock } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import type { Book } from '../state/book.ts';
@@ -27,7 +28,7 @@ export type CommitmentDependencies = {
   readonly answers: Answers;
   readonly network: NetworkName;
   readonly log: Logger;
-  readonly now: () => number;
+  readonly now: WallClock;
 };
 
 export class Commitment {

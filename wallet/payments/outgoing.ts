@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { NetworkName } from '../../protocol/network.ts';
+import type { SteadyClock, WallClock } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import type { Follower } from '../chain/follower.ts';
 import type { OwnSpends } from '../chain/own-spends.ts';
@@ -50,8 +51,8 @@ export type OutgoingDependencies = {
   /** Refuses an operation whose terms have changed. */
   readonly recheck: (operation: OperationRecord) => Promise<void>;
   readonly log: Logger;
-  readonly now: () => number;
-  readonly steady: () => number;
+  readonly now: WallClock;
+  readonly steady: SteadyClock;
 };
 
 const busyText = (kind: OperationOrder['kind']): string =>

@@ -4,6 +4,7 @@
  * attempt: afterwards the node may already have the transaction.
  */
 import { ApiError } from '../../protocol/api/client.ts';
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import { batches, isAway, type NodeClient } from '../chain/node-link.ts';
 import type { Book } from '../state/book.ts';
@@ -24,7 +25,7 @@ export type SubmitterDependencies = {
   readonly book: Book;
   readonly journal: Journal;
   readonly log: Logger;
-  readonly now: () => number;
+  readonly now: SteadyClock;
   /** The state of a transaction on disk has changed. */
   readonly changed: (record: OutgoingRecord) => void;
 };

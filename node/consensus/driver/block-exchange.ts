@@ -30,11 +30,11 @@ const MAX_ASKED = 128;
 /** Strangers that offered a block, asked if nobody else sends it. */
 const MAX_STRANGERS = 4;
 /**
- * Bodies that wait for their turn of each known neighbour, of all strangers together, and of all: a hash may wait for minutes while a
- * dataset is prepared.
+ * Bodies that wait for their turn: a hash may wait for minutes while a dataset is prepared. No known neighbour, nor all strangers together,
+ * has more of them than is left for others, on all connections that it has or had; so much is sure.
  */
-const MAX_LINED_UP_BYTES = 64 * 1024 * 1024;
-const MAX_ALL_LINED_UP_BYTES = 4 * MAX_LINED_UP_BYTES;
+const MAX_LINED_UP_BYTES = 128 * 1024 * 1024;
+const SURELY_LINED_UP_BYTES = 4 * MAX_BODY_BYTES;
 /** The account that all strangers share. */
 const STRANGERS = '';
 /** A block that has not arrived after this many answer times is given up. */
@@ -144,7 +144,7 @@ export class BlockExchange {
       isKnown: (id) => node.chain.block(id) !== undefined,
       headHeight: () => node.chain.head().height,
       senderOf: (peer) =>
-        transport.known().includes(peer)
+        transport.isKnown(peer)
           ? { name: transport.accountOf(peer), isStranger: false }
           : { name: transport.limitKey(peer), isStranger: true },
     });
@@ -241,7 +241,7 @@ export class BlockExchange {
   /** Counted for a known neighbour, not for its connections: another one is no other part. */
   #sharedBy(peer: Peer): Shared & { readonly name: string } {
     const { transport } = this.#with;
-    if (!transport.known().includes(peer)) return { ...this.#strangers, name: transport.limitKey(peer) };
+    if (!transport.isKnown(peer)) return { ...this.#strangers, name: transport.limitKey(peer) };
     return { ...this.#known, name: transport.accountOf(peer) };
   }
 
@@ -280,7 +280,7 @@ export class BlockExchange {
   }
 
   #offered(peer: Peer, ids: readonly Bytes[]): void {
-    const known = new Set(this.#with.transport.known());
+    const { transport } = this.#with;
     let room = MAX_ASKED - (this.#ofPeer.get(peer)?.size ?? 0) - (this.#lines.get(peer)?.length ?? 0);
     const wanted: WantedBlock[] = [];
     for (const id of ids) {
@@ -290,7 +290,8 @@ export class BlockExchange {
       const block = found ?? this.#wantedOf(id);
       wanted.push(block);
       const { offers } = block;
-      if (!known.has(peer) && [...offers].filter((other) => !known.has(other)).length >= MAX_STRANGERS) continue;
+      const isCrowded = () => [...offers].filter((other) => !transport.isKnown(other)).length >= MAX_STRANGERS;
+      if (!transport.isKnown(peer) && isCrowded()) continue;
       offers.add(peer);
       this.#noted(peer, block);
     }
@@ -365,30 +366,15 @@ export class BlockExchange {
   #submit(block: EarlyBlock<Peer>): void {
     const { from, body } = block;
     const { transport } = this.#with;
-    const account = transport.known().includes(from) ? transport.accountOf(from) : STRANGERS;
-    if ((this.#linedUp.get(account) ?? 0) + body.length > MAX_LINED_UP_BYTES) return;
+    const account = transport.isKnown(from) ? transport.accountOf(from) : STRANGERS;
+    const all = [...this.#linedUp.values()].reduce((sum, bytes) => sum + bytes, 0);
+    const own = (this.#linedUp.get(account) ?? 0) + body.length;
+    if (own > Math.max(SURELY_LINED_UP_BYTES, MAX_LINED_UP_BYTES - all)) return;
     const entry = { ...block, account };
     this.#count(entry, body.length);
     const line = this.#lines.get(from);
     if (line === undefined) this.#submitAll(from, [entry]).catch((error) => this.#fail(error));
-    else {
-      line.push(entry);
-      this.#makeRoom();
-    }
-  }
-
-  /** Of those with the most bytes the last ones give way; not the first of a line, which is being looked at. */
-  #makeRoom(): void {
-    const bytesOf = (line: readonly LinedUp[]) => this.#linedUp.get(line[0]?.account ?? '') ?? 0;
-    for (;;) {
-      const all = [...this.#linedUp.values()].reduce((sum, bytes) => sum + bytes, 0);
-      const [largest] = [...this.#lines.values()]
-        .filter(({ length }) => length > 1)
-        .sort((a, b) => bytesOf(b) - bytesOf(a));
-      if (all <= MAX_ALL_LINED_UP_BYTES || largest === undefined) return;
-      const last = largest.pop() as LinedUp;
-      this.#count(last, -last.body.length);
-    }
+    else line.push(entry);
   }
 
   async #submitAll(from: Peer, line: LinedUp[]): Promise<void> {

@@ -2,6 +2,7 @@
 import type { KeyObject } from 'node:crypto';
 import type { Bytes } from '../../../protocol/bytes.ts';
 import type { Evidence } from '../../../protocol/staking/operation.ts';
+import type { WallClock } from '../../../runtime/clock/clock.ts';
 import type { Logger } from '../../../runtime/log/log.ts';
 import type { CutLedger } from '../../chain/cut-ledger.ts';
 import type { FullNode } from '../../full-node.ts';
@@ -28,7 +29,7 @@ export type DriverDependencies = {
   /** The same by a monotonic clock. */
   steady(): number;
   /** The raw system clock, if not the default: used to detect that the process was suspended. */
-  readonly wall?: () => number;
+  readonly wall?: WallClock;
   /** Called with each event before the engine, and with the effects. */
   readonly watch?: (event: Event, effects: readonly Effect[], state: ConsensusState) => void;
   readonly onStep?: ConsensusFigures['step'] | undefined;

@@ -10,10 +10,11 @@ import { epochOf } from '../../../protocol/staking/limits.ts';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { FairShare } from '../../../runtime/clients/fair-share.ts';
 import { SureShare } from '../../../runtime/clients/sure-share.ts';
+import { wallMillis } from '../../../runtime/clock/clock.ts';
 import { Timers } from '../../../runtime/clock/timers.ts';
 import { type Adopt, type Adopted, adoptInto } from '../../chain/adopted-cut.ts';
 import type { CutLedger } from '../../chain/cut-ledger.ts';
-import { DamagedRecordError, isOwnError } from '../../ledger/unread-record.ts';
+import { isPassing } from '../../ledger/unread-record.ts';
 import { signMessageAside } from '../../ml-dsa.ts';
 import { haveOf } from '../engine/anti-entropy.ts';
 import { Committee } from '../engine/committee.ts';
@@ -23,12 +24,11 @@ import { lastCutOf } from '../engine/last-cut.ts';
 import { isListening, listenFirst } from '../engine/listening.ts';
 import { beginMillis, isTimely, tickMillis, timelyIn, timeoutMillis } from '../engine/pace.ts';
 import { openState } from '../engine/recovery.ts';
-import { RULES } from '../engine/rules.ts';
 import type { ConsensusState, Value } from '../engine/state.ts';
 import { type CutName, PRECOMMIT, proofOf, type VoteKind } from '../engine/votes.ts';
 import { MAX_KNOWN } from '../link/allowance.ts';
 import { hexOf } from '../log/dump.ts';
-import { writeUntilDone } from '../log/log-writing.ts';
+import { untilDone, writeUntilDone } from '../log/log-writing.ts';
 import { mayLeave } from '../one-signer/own-messages.ts';
 import { Presence } from '../one-signer/presence.ts';
 import { RollCall } from '../one-signer/roll-call.ts';
@@ -107,7 +107,7 @@ export class ConsensusDriver {
     this.#cutMillis = cutMillis;
     this.#receivers = new Receivers(transport);
     this.#forwarding = new Forwarding(transport);
-    this.#presence = new Presence(dependencies.wall ?? Date.now, steady, tickMillis(cutMillis));
+    this.#presence = new Presence(dependencies.wall ?? wallMillis, steady, tickMillis(cutMillis));
     const rateOf = ({ perTick, burst }: typeof ANSWERED) => ({
       perSecond: (1_000 * perTick) / tickMillis(cutMillis),
       burst,
@@ -140,7 +140,7 @@ export class ConsensusDriver {
     this.#committee = this.#committeeFor(height);
     const final = lastProofIn(this.#ledger);
     const last = final && lastCutOf(final.proof, final.committee);
-    this.state = openState(height, this.#committee, this.#self(), last, signer?.recovered, RULES);
+    this.state = openState(height, this.#committee, this.#self(), last, signer?.recovered);
     if (signer !== undefined) listenFirst(this.state, signer.coversTo);
     this.#rollCall = new RollCall({
       transport,
@@ -196,9 +196,14 @@ export class ConsensusDriver {
 
   async #adopt(cut: ProposedCut, certificate: Certificate): Promise<Adopted> {
     const { height } = cut.header;
-    const adopted = await this.#adoptInto(cut, certificate);
+    const adopted = await this.#adoptInto(cut, certificate).catch((error): Adopted => {
+      if (!isPassing(error)) throw error;
+      this.#lost(error);
+      return 'later';
+    });
     // Unless it was final before.
-    if (adopted === 'final' && height === this.state.height) this.#enter(height + 1, lastProofIn(this.#ledger));
+    if (adopted === 'final' && height === this.state.height)
+      await this.#enter(height + 1, () => lastProofIn(this.#ledger));
     return adopted;
   }
 
@@ -242,9 +247,8 @@ export class ConsensusDriver {
     this.#feed({ type: 'tick', company });
   }
 
-  #planBegin(): void {
+  #planBegin(earliest = nextEarliest(this.#ledger, this.#cutMillis)): void {
     const { height } = this.state;
-    const earliest = nextEarliest(this.#ledger, this.#cutMillis);
     this.#later(beginMillis(earliest, this.#with.now(), this.#cutMillis), () => {
       if (this.state.height === height) this.#feed({ type: 'begin' });
     });
@@ -254,7 +258,7 @@ export class ConsensusDriver {
     if (this.#closed) return;
     this.#attend();
     try {
-      const effects = step(this.state, event, RULES);
+      const effects = step(this.state, event);
       this.#with.watch?.(event, effects, this.state);
       this.#queue.push(effects);
     } catch (error) {
@@ -395,7 +399,7 @@ export class ConsensusDriver {
     try {
       proposal = await this.#desk.build(height, round, last, () => this.#with.now());
     } catch (error) {
-      if (!isOwnError(error) || error instanceof DamagedRecordError) throw error;
+      if (!isPassing(error)) throw error;
       // Another proposes in the next round.
       this.#with.log.error('no cut is proposed', { height, round, error });
       return;
@@ -433,7 +437,7 @@ export class ConsensusDriver {
     this.#with.onStep?.('commit', (performance.now() - began) / 1000);
     const [source] = this.#sources.get(proof.cut) ?? [];
     const wasServed = proposal.signature.length === 0;
-    this.#enter(proof.height + 1);
+    await this.#enter(proof.height + 1);
     if (!wasServed || source === undefined) return;
     const message: Message = { type: 'have', have: haveOf(this.state) };
     // A stranger could bring one at a time, as slowly as it likes.
@@ -442,19 +446,34 @@ export class ConsensusDriver {
     this.#sendTo(this.#with.transport.nearest(source), message);
   }
 
-  #enter(height: number, last?: (Event & { type: 'height' })['last']): void {
+  /** The cut before it is final, so what cannot be read now is read again: ending would bring back neither the cut nor the disk. */
+  async #enter(height: number, lastOf?: () => (Event & { type: 'height' })['last']): Promise<void> {
+    const read = await untilDone(
+      () => ({
+        committee: this.#committeeFor(height),
+        earliest: nextEarliest(this.#ledger, this.#cutMillis),
+        last: lastOf?.(),
+      }),
+      (error, isFirst) => {
+        if (!isPassing(error)) throw error;
+        if (isFirst) this.#with.log.error('the next cut waits for the store, which cannot be read', { height, error });
+      },
+      tickMillis(this.#cutMillis),
+      this.#ending.signal,
+    );
+    if (read === undefined) return;
+    const { committee, earliest, last } = read;
     this.#desk.clear();
     this.#forwarding.nextHeight(height);
     this.#doubted.clear();
     this.#undone = undefined;
-    const committee = this.#committeeFor(height);
     if (committee !== this.#committee) this.#receivers.forget();
     this.#committee = committee;
     this.#feed({ type: 'height', height, committee, self: this.#self(), last });
     // Proposals that came early were not measured by the clock.
     for (const { proposal } of [...this.state.rounds.values()])
       if (proposal !== undefined) this.#takeProposal(proposal);
-    this.#planBegin();
+    this.#planBegin(earliest);
   }
 
   #send(to: Receiver, message: Message): void {
@@ -514,7 +533,7 @@ export class ConsensusDriver {
   /** Strangers come from ever new addresses: what they do wrong would fill the log. */
   #drop(peer: Peer, reason: string): void {
     const { transport, log } = this.#with;
-    log[transport.known().includes(peer) ? 'warn' : 'debug']('a neighbour is dropped', { peer: String(peer), reason });
+    log[transport.isKnown(peer) ? 'warn' : 'debug']('a neighbour is dropped', { peer: String(peer), reason });
     transport.drop(peer, reason);
   }
 
@@ -531,7 +550,7 @@ export class ConsensusDriver {
       const isProven = transport.proven(peer) !== undefined;
       this.#receivers.isAt(peer, message.have.height);
       const account = transport.accountByWay(peer);
-      const isKnown = transport.known().includes(peer);
+      const isKnown = transport.isKnown(peer);
       if (this.#queue.isFull || !this.#may(peer, this.#answeredStrangers)) return;
       if (!isKnown || this.#answered.take(account, steady()))
         this.#feed({ type: 'have', have: message.have, from: peer, ...(isProven && { account }) });
@@ -541,7 +560,7 @@ export class ConsensusDriver {
   /** Of strangers, by what they share. */
   #may(peer: Peer, share: FairShare, cost = 1): boolean {
     const { transport, steady } = this.#with;
-    return transport.known().includes(peer) || share.take(transport.limitKey(peer), steady(), cost);
+    return transport.isKnown(peer) || share.take(transport.limitKey(peer), steady(), cost);
   }
 
   #worthOf(peer: Peer, message: Exclude<Message, { type: 'have' }>): Worth {

@@ -1,4 +1,5 @@
 /** Figures of consensus for operators: how long the steps of a cut take, and what goes wrong (docs/node.md, Metrics). They are taken from the inputs and outputs of the engine. */
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import type { Effect, Event } from '../engine/effects.ts';
 import type { ConsensusState, Step } from '../engine/state.ts';
 
@@ -32,12 +33,12 @@ const MEASURED: ReadonlySet<Step> = new Set(['propose', 'prevote', 'precommit'])
 /** Called with every event after the engine has processed it. */
 export class ConsensusWatch {
   readonly #figures: ConsensusFigures;
-  readonly #steady: () => number;
+  readonly #steady: SteadyClock;
   #step: Step;
   #round: number;
   #since: number;
 
-  constructor(state: ConsensusState, figures: ConsensusFigures, steady: () => number) {
+  constructor(state: ConsensusState, figures: ConsensusFigures, steady: SteadyClock) {
     this.#figures = figures;
     this.#steady = steady;
     this.#step = state.step;

@@ -41,16 +41,16 @@ export class Receivers {
   readonly #members = new Map<number, Peer>();
   /** The status of each neighbour. */
   readonly #heights = new Map<Peer, number>();
-  readonly #transport: Pick<Transport, 'peers' | 'known' | 'company' | 'nearest'>;
+  readonly #transport: Pick<Transport, 'peers' | 'known' | 'isKnown' | 'company' | 'nearest'>;
   #turn = 0;
 
-  constructor(transport: Pick<Transport, 'peers' | 'known' | 'company' | 'nearest'>) {
+  constructor(transport: Pick<Transport, 'peers' | 'known' | 'isKnown' | 'company' | 'nearest'>) {
     this.#transport = transport;
   }
 
   /** A stranger that forwards messages first does not replace their senders. */
   cameFrom(member: number, peer: Peer): void {
-    if (this.#transport.known().includes(peer)) this.#members.set(member, peer);
+    if (this.#transport.isKnown(peer)) this.#members.set(member, peer);
   }
 
   /** The member itself, where it is connected, and the neighbour that brings its messages. */
@@ -61,8 +61,7 @@ export class Receivers {
 
   /** Strangers are asked only where there is nobody else. */
   isAsked(peer: Peer): boolean {
-    const known = this.#transport.known();
-    return known.length === 0 || known.includes(peer);
+    return this.#transport.isKnown(peer) || this.#transport.known().length === 0;
   }
 
   isAt(peer: Peer, height: number): void {

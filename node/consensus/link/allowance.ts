@@ -53,7 +53,7 @@ export class ReadingAllowance {
  * What all that are known send together: a message costs a fiftieth of a millisecond, and liars may have most of the seats. Who has no
  * part left is read a few frames at a time.
  */
-const TOGETHER = { all: { perSecond: 8_000, burst: 32_000 }, sure: { perSecond: 100, burst: 500 } };
+const TOGETHER = { all: { perSecond: 4_000, burst: 32_000 }, sure: { perSecond: 50, burst: 500 } };
 const NO_PART_MILLIS = 1_000;
 /** So many bytes cost as much as a message. */
 const BYTES_OF_A_MESSAGE = 64 * 1024;

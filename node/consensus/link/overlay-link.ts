@@ -8,6 +8,7 @@
 import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
 import { ProtocolError, type ProtocolErrorCode } from '../../../protocol/errors.ts';
 import { validatorId } from '../../../protocol/staking/names.ts';
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import { type Rate, ReadingAllowance } from './allowance.ts';
 import { Channel, type ConnectionKey, type Ends, identityMessage, newConnectionKey, type Role } from './channel.ts';
 import {
@@ -103,7 +104,7 @@ export class OverlayLink {
   readonly #socket: OverlaySocket;
   readonly #settings: LinkSettings;
   readonly #events: LinkEvents;
-  readonly #steady: () => number;
+  readonly #steady: SteadyClock;
   readonly #reader = new FrameReader();
   readonly #timers: NodeJS.Timeout[];
   #own: Reading;
@@ -128,7 +129,7 @@ export class OverlayLink {
   #lookedAt: number;
   #fullSince: number | undefined;
 
-  constructor(socket: OverlaySocket, settings: LinkSettings, events: LinkEvents, steady: () => number) {
+  constructor(socket: OverlaySocket, settings: LinkSettings, events: LinkEvents, steady: SteadyClock) {
     this.#socket = socket;
     this.#settings = settings;
     this.#events = events;

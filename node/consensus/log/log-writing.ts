@@ -18,14 +18,32 @@ export type LogWriting = {
  * A disk that is full may have room later. Until then this member is silent: nothing may be sent that is not written,
  * and a lock is useless without its blocks.
  */
-export async function writeUntilDone(record: LogRecord, { node, signer, log }: LogWriting, ending: AbortSignal) {
-  for (let told = false; !ending.aborted; told = true)
-    try {
+export const writeUntilDone = (record: LogRecord, { node, signer, log }: LogWriting, ending: AbortSignal) =>
+  untilDone(
+    async () => {
       if (record.proposals.length > 0) await node.ledger.sync();
       await signer?.log.append(record);
-      return;
+    },
+    (error, isFirst) => {
+      if (isFirst) log.error('the consensus log cannot be written: nothing is signed until it can', { error });
+    },
+    WRITE_AGAIN_MILLIS,
+    ending,
+  );
+
+/** What this node's disk does not do now it may do later. Undefined at the end of the node. `failed` may throw: then it is not tried again. */
+export async function untilDone<T>(
+  attempt: () => T | Promise<T>,
+  failed: (error: unknown, isFirst: boolean) => void,
+  againMillis: number,
+  ending: AbortSignal,
+): Promise<T | undefined> {
+  for (let isFirst = true; !ending.aborted; isFirst = false)
+    try {
+      return await attempt();
     } catch (error) {
-      if (!told) log.error('the consensus log cannot be written: nothing is signed until it can', { error });
-      await sleep(WRITE_AGAIN_MILLIS, undefined, { signal: ending }).catch(() => undefined);
+      failed(error, isFirst);
+      await sleep(againMillis, undefined, { signal: ending }).catch(() => undefined);
     }
+  return undefined;
 }

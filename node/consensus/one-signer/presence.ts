@@ -3,6 +3,7 @@
  * whose memory was restored from a snapshot does not know what its key signed meanwhile. The clocks show it: either the
  * monotonic clock has a gap between two checks, or, if that one was stopped too, the system clock advanced without it.
  */
+import type { SteadyClock, WallClock } from '../../../runtime/clock/clock.ts';
 
 /** Milliseconds of the system clock, and of a monotonic one. */
 export type Clocks = { readonly wall: number; readonly steady: number };
@@ -21,12 +22,12 @@ export function wasAway(before: Clocks, after: Clocks, lookMillis: number): bool
 }
 
 export class Presence {
-  readonly #wall: () => number;
-  readonly #steady: () => number;
+  readonly #wall: WallClock;
+  readonly #steady: SteadyClock;
   readonly #lookMillis: number;
   #last: Clocks | undefined;
 
-  constructor(wall: () => number, steady: () => number, lookMillis: number) {
+  constructor(wall: WallClock, steady: SteadyClock, lookMillis: number) {
     this.#wall = wall;
     this.#steady = steady;
     this.#lookMillis = lookMillis;

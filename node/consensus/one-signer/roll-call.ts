@@ -9,11 +9,13 @@
 import { type KeyObject, randomBytes } from 'node:crypto';
 import { type Bytes, concat, equalBytes, toHex } from '../../../protocol/bytes.ts';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
+import { SureShare } from '../../../runtime/clients/sure-share.ts';
 import type { Logger } from '../../../runtime/log/log.ts';
 import { signMessageAside, verifyMessage } from '../../ml-dsa.ts';
 import type { Peer } from '../engine/effects.ts';
 import { isListening } from '../engine/listening.ts';
 import type { ConsensusState } from '../engine/state.ts';
+import { MAX_KNOWN } from '../link/allowance.ts';
 import { isBefore } from '../link/process-name.ts';
 import type { Proven, Transport } from '../reach/transport.ts';
 import { CALL_BYTES, type Caller, encodeRollCall, hereMessage, type RollCallMessage } from './roll-call-messages.ts';
@@ -32,11 +34,18 @@ const HERE_TICKS = 128;
 const HAND_ON_TICKS = 8;
 /** Signatures are cached for this many asking processes. */
 const KEPT_SIGNATURES = 16;
+/** For the clock of shares, on which a tick is a second. */
+const TICK_MILLIS = 1_000;
+/**
+ * Signatures in a tick that are made for all neighbours together, and as many that are checked: liars may have most of the seats, and
+ * the own votes wait for their signatures behind these. Surely for each as often as an honest one hands a call on.
+ */
+const SIGNATURES = { all: { perSecond: 4, burst: 32 }, sure: { perSecond: 1 / HAND_ON_TICKS, burst: 2 } };
 
 export type Answer = 'clear' | 'taken';
 
 export type RollCallDependencies = {
-  readonly transport: Pick<Transport, 'process' | 'proven' | 'peers' | 'known' | 'send'>;
+  readonly transport: Pick<Transport, 'process' | 'proven' | 'peers' | 'known' | 'isKnown' | 'accountOf' | 'send'>;
   readonly chainId: Bytes;
   readonly signer?: { readonly publicKey: Bytes; readonly privateKey: KeyObject } | undefined;
   readonly state: ConsensusState;
@@ -57,12 +66,9 @@ export class RollCall {
   readonly #handedOn = new Map<Peer, number>();
   readonly #answers = new Map<Peer, { readonly tick: number; readonly answer: Answer }>();
   readonly #signatures = new BoundedMap<string, Bytes>(KEPT_SIGNATURES);
-  /**
-   * Between two ticks each neighbour gets one signature, and may send one false one. Two processes that finish
-   * listening together each send and receive one: sending must not prevent receiving.
-   */
-  readonly #signedFor = new Set<Peer>();
-  readonly #false = new Set<Peer>();
+  /** Two processes that finish listening together each send and receive one: sending must not prevent receiving. */
+  readonly #made = new SureShare(SIGNATURES, MAX_KNOWN, 0);
+  readonly #checked = new SureShare(SIGNATURES, MAX_KNOWN, 0);
   /** Ticks of the own calls. */
   readonly #calls = new BoundedMap<string, number>(HERE_TICKS);
   #call = this.#newCall();
@@ -89,8 +95,6 @@ export class RollCall {
 
   tick(): void {
     this.#tick++;
-    this.#signedFor.clear();
-    this.#false.clear();
     const caller = this.#caller;
     if (caller === 'listens') this.#call = this.#newCall();
     // Only once: a process that does not ask is known to sign.
@@ -197,13 +201,16 @@ export class RollCall {
     return isBefore(asker.process, (this.#with.transport.proven(other) as Proven).process);
   }
 
+  #may(share: SureShare, peer: Peer): boolean {
+    return share.take(this.#with.transport.accountOf(peer), this.#tick * TICK_MILLIS);
+  }
+
   /** Another process asks whether its key runs here too. */
   #answerFor(peer: Peer, process: Bytes, call: Bytes): void {
     const { transport, signer, state, chainId, log } = this.#with;
     if (signer === undefined || state.self < 0 || state.stopped || isListening(state)) return;
-    if (equalBytes(process, transport.process) || !transport.known().includes(peer)) return;
-    if (this.#signedFor.has(peer)) return;
-    this.#signedFor.add(peer);
+    if (equalBytes(process, transport.process) || !transport.isKnown(peer)) return;
+    if (!this.#may(this.#made, peer)) return;
     const name = toHex(concat(process, call));
     const give = (signature: Bytes) =>
       transport.send(peer, encodeRollCall({ type: 'here', process, call, by: transport.process, signature }));
@@ -224,12 +231,10 @@ export class RollCall {
   #takeHere(peer: Peer, { process, call, by, signature }: RollCallMessage & { type: 'here' }, bytes: Bytes): void {
     const { transport, signer, chainId, state, found } = this.#with;
     if (signer !== undefined && equalBytes(process, transport.process)) {
-      if (state.stopped || this.#false.has(peer) || !transport.known().includes(peer)) return;
+      if (state.stopped || equalBytes(by, process) || !transport.isKnown(peer)) return;
       // The call is too old: the other process may have ended since.
-      if (this.#calledAt(call, HERE_TICKS) === undefined) return;
-      const isOther = !equalBytes(by, process);
-      if (isOther && verifyMessage(signer.publicKey, hereMessage(chainId, process, call, by), signature)) found();
-      else this.#false.add(peer);
+      if (this.#calledAt(call, HERE_TICKS) === undefined || !this.#may(this.#checked, peer)) return;
+      if (verifyMessage(signer.publicKey, hereMessage(chainId, process, call, by), signature)) found();
       return;
     }
     const sender = transport.proven(peer);

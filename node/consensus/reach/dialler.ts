@@ -1,5 +1,6 @@
 /** Outgoing connections. Each target is retried with growing delays until it is removed. */
 import { connect, type LookupFunction } from 'node:net';
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import { Timers } from '../../../runtime/clock/timers.ts';
 import type { ListenAddress } from '../../../runtime/command-line/command-line.ts';
 import type { OverlaySocket } from '../link/quic-socket.ts';
@@ -37,10 +38,10 @@ export class Dialler {
   readonly #dialling = new Set<OverlaySocket>();
   readonly #targets = new Set<Target>();
   readonly #faults = new WeakMap<Target, Faults>();
-  readonly #steady: () => number;
+  readonly #steady: SteadyClock;
   readonly #quic: OverlayQuic | undefined;
 
-  constructor(steady: () => number, quic?: OverlayQuic) {
+  constructor(steady: SteadyClock, quic?: OverlayQuic) {
     this.#steady = steady;
     this.#quic = quic;
   }

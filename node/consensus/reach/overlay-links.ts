@@ -29,9 +29,18 @@ export type Link = {
 /** The key for limits: an address, the network of one customer, or a validator behind a relay. */
 export const limitKeyOf = (address: string): string => (address.startsWith(RELAYED) ? address : clientKey(address));
 
+/** Each message is counted with many connections: two kilobytes are not made a text each time. */
+const names = new WeakMap<Bytes, string>();
+
+function nameOfKey(key: Bytes): string {
+  const name = names.get(key) ?? nameOf(key);
+  names.set(key, name);
+  return name;
+}
+
 /** The key for limits of a neighbour that is known: the key that it proved, where it was dialled, or its address. */
 export const accountOf = ({ key, at, address }: Link): string =>
-  key !== undefined ? nameOf(key) : at !== undefined ? showListenAddress(at) : limitKeyOf(address);
+  key !== undefined ? nameOfKey(key) : at !== undefined ? showListenAddress(at) : limitKeyOf(address);
 
 /** The same, and for all its circuits another one. */
 export const accountByWay = (link: Link): string => `${isRelayed(link) ? RELAYED : ''}${accountOf(link)}`;
@@ -52,9 +61,12 @@ export class OverlayLinks extends Map<Peer, Link> {
   }
 
   known(): Peer[] {
-    return [...this]
-      .filter(([, { isReady, isInbound, standing }]) => isReady && (!isInbound || standing !== 'stranger'))
-      .map(([peer]) => peer);
+    return [...this.keys()].filter((peer) => this.isKnown(peer));
+  }
+
+  isKnown(peer: Peer): boolean {
+    const { isReady = false, isInbound, standing } = this.get(peer) ?? {};
+    return isReady && (!isInbound || standing !== 'stranger');
   }
 
   mayWait(to: Link, bytes: number): boolean {

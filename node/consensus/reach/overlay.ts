@@ -12,6 +12,7 @@ import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { clientKey, isLoopback } from '../../../runtime/clients/client-address.ts';
 import { FairShare } from '../../../runtime/clients/fair-share.ts';
 import { type Bucket, fullBucket, give, take } from '../../../runtime/clients/token-bucket.ts';
+import type { LedgerClock } from '../../../runtime/clock/clock.ts';
 import { type ListenAddress, showListenAddress } from '../../../runtime/command-line/command-line.ts';
 import type { BindAddress } from '../../../runtime/listen-address.ts';
 import type { Logger } from '../../../runtime/log/log.ts';
@@ -62,7 +63,7 @@ export type OverlayDependencies = {
   readonly log: Logger;
   steady(): number;
   /** Milliseconds since 1970, not monotonic. */
-  readonly now?: (() => number) | undefined;
+  readonly now?: LedgerClock | undefined;
   /** This node's identity; without it, it only follows. */
   readonly signer?: { readonly publicKey: Bytes; readonly sign: (message: Bytes) => Promise<Bytes> } | undefined;
   /** Keys of the current committee. */
@@ -178,6 +179,10 @@ export class Overlay implements Transport {
 
   known(): readonly Peer[] {
     return this.#links.known();
+  }
+
+  isKnown(peer: Peer): boolean {
+    return this.#links.isKnown(peer);
   }
 
   limitKey(peer: Peer): string {

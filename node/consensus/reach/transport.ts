@@ -32,6 +32,8 @@ export interface Transport {
    * anything.
    */
   known(): readonly Peer[];
+  /** Asked at each message: listing all would take longer than the message. */
+  isKnown(peer: Peer): boolean;
   /** A neighbour's key for limits: its address, or the network of one customer. */
   limitKey(peer: Peer): string;
   /** A known neighbour's key for limits, the same on all its connections: the key that it proved, or its address. */

@@ -3,6 +3,7 @@
  * and the allowances permit, so little is buffered here.
  */
 
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import { Timers } from '../../../runtime/clock/timers.ts';
 import { Allowance } from '../link/allowance.ts';
 import type { OverlaySocket } from '../link/quic-socket.ts';
@@ -20,7 +21,7 @@ export class CircuitPipe {
   constructor(
     sockets: readonly [OverlaySocket, OverlaySocket],
     together: Allowance,
-    steady: () => number,
+    steady: SteadyClock,
     ended: () => void,
     { bytes, idleMillis }: PipeLimits = CIRCUIT,
   ) {
@@ -48,7 +49,7 @@ export class CircuitPipe {
     this.#ended();
   }
 
-  #carry(from: OverlaySocket, to: OverlaySocket, allowances: readonly Allowance[], steady: () => number): void {
+  #carry(from: OverlaySocket, to: OverlaySocket, allowances: readonly Allowance[], steady: SteadyClock): void {
     let holds = 0;
     const release = () => {
       if (--holds === 0 && !this.#isOver) from.resume();

@@ -2,7 +2,7 @@
  * The heights of peers: claimed, and proven by a certificate. Claims cost nothing: they say who may have something, and
  * what was proven stays proven when the peer leaves. Whom to ask is decided by what peers did (ask-order.ts).
  */
-import { steadyMillis } from '../../../runtime/clock/clock.ts';
+import { type SteadyClock, steadyMillis } from '../../../runtime/clock/clock.ts';
 import { AskOrder } from '../sync/ask-order.ts';
 import type { PeerName } from '../thread/host-types.ts';
 
@@ -23,7 +23,7 @@ export class PeerHeights {
   readonly #peers = new Map<PeerName, PeerHeight>();
   #proven = -1;
 
-  constructor(steady: () => number = steadyMillis) {
+  constructor(steady: SteadyClock = steadyMillis) {
     this.orders = { cuts: new AskOrder(steady), headers: new AskOrder(steady), blocks: new AskOrder(steady) };
   }
 

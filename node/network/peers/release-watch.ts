@@ -5,6 +5,7 @@
  * from a peer that this node chose, or from several strangers of different networks.
  */
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import type { PeerInfo, PeerName, RefusedPeer } from '../thread/host-types.ts';
 import { isNewer } from './hello.ts';
 import { subnetOf } from './inbound-limits.ts';
@@ -23,11 +24,11 @@ const areEnough = (seen: readonly Seen[]): boolean =>
 
 export class ReleaseWatch {
   readonly #own: { readonly release: string; readonly ruleSet: number };
-  readonly #steady: () => number;
+  readonly #steady: SteadyClock;
   readonly #newer = new Map<PeerName, PeerInfo>();
   readonly #refused = new BoundedMap<PeerName, RefusedPeer & { readonly atMillis: number }>(MAX_REMEMBERED);
 
-  constructor(own: { readonly release: string; readonly ruleSet: number }, steady: () => number) {
+  constructor(own: { readonly release: string; readonly ruleSet: number }, steady: SteadyClock) {
     this.#own = own;
     this.#steady = steady;
   }

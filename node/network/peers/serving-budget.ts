@@ -8,6 +8,7 @@ import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { clientKey, isLoopback } from '../../../runtime/clients/client-address.ts';
 import { FairShare } from '../../../runtime/clients/fair-share.ts';
 import { type Bucket, type BucketRate, fullBucket, refill } from '../../../runtime/clients/token-bucket.ts';
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import { CHUNK_BYTES } from '../snapshots/snapshot-messages.ts';
 import type { PeerName } from '../thread/host-types.ts';
 import { ipOf } from './peer-address.ts';
@@ -30,7 +31,7 @@ type Used = { millis: Bucket; bytes: Bucket; dearest: number };
 const less = ({ tokens, atMillis }: Bucket, cost: number): Bucket => ({ tokens: tokens - cost, atMillis });
 
 export class ServingBudget {
-  readonly #steady: () => number;
+  readonly #steady: SteadyClock;
   /** Those at one address share. Both are kept when a peer disconnects: what it asked for may still be under way, and a reconnect does not reset it. */
   readonly #holders = new BoundedMap<PeerName, string>(MAX_HOLDERS);
   readonly #used = new BoundedMap<string, Used>(MAX_HOLDERS);
@@ -38,7 +39,7 @@ export class ServingBudget {
   readonly #millis: FairShare;
   readonly #parts: FairShare;
 
-  constructor(steady: () => number) {
+  constructor(steady: SteadyClock) {
     this.#steady = steady;
     this.#millis = new FairShare(MILLIS.all, steady());
     this.#parts = new FairShare(PART_BYTES, steady());

@@ -11,7 +11,7 @@ import { PeerFault } from '../peers/peer-fault.ts';
 import { encodeSyncQuestion } from '../sync/sync-messages.ts';
 import { WakeUp } from '../sync/wake-up.ts';
 import type { PeerName } from '../thread/host-types.ts';
-import { CHUNK_BYTES, decodeChunk } from './snapshot-messages.ts';
+import { decodeChunk, isWholeChunk } from './snapshot-messages.ts';
 
 /** Of one peer. */
 const AT_ONCE = 2;
@@ -224,7 +224,7 @@ export class PartFetch {
         if (from === 0) length = chunk.length;
         if (length > wanted.rule.maxBytes)
           throw new PeerFault(peer, 'false_proof', `part ${wanted.part} is longer than it may be`);
-        if (chunk.length !== length || chunk.bytes.length !== Math.min(CHUNK_BYTES, length - from))
+        if (!isWholeChunk(chunk, length, from))
           throw new PeerFault(peer, 'malformed', `bytes of part ${wanted.part} are missing`);
         reading.chunks.push(chunk.bytes);
         reading.bytes += chunk.bytes.length;

@@ -6,7 +6,7 @@ import type { Place } from '../sync/cut-proof.ts';
 
 /** Snapshots offered by one node: those that it keeps, and a deleted one that is still being fetched. */
 export const MAX_OFFERED = 4;
-/** Bytes of one part in one answer: two come in time over a line that has 30 KB/s left for a peer. */
+/** Bytes of one part, or of one block, in one answer: two come in time over a line that has 30 KB/s left for a peer. */
 export const CHUNK_BYTES = 256 * 1_024;
 
 export type SnapshotQuestion =
@@ -34,6 +34,10 @@ export function decodeOffers(bytes: Bytes): Place[] {
 export type Chunk = { readonly length: number; readonly bytes: Bytes };
 
 export const NO_CHUNK: Chunk = { length: 0, bytes: new Uint8Array(0) };
+
+/** Whether it is what was asked for of a part of this length. */
+export const isWholeChunk = (chunk: Chunk, length: number, from: number): boolean =>
+  chunk.length === length && chunk.bytes.length === Math.min(CHUNK_BYTES, length - from);
 
 export const encodeChunk = ({ length, bytes }: Chunk): Uint8Array<ArrayBuffer> =>
   new ByteWriter(4 + bytes.length).u32(length).raw(bytes).done();

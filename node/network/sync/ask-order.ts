@@ -4,7 +4,7 @@
  * answers that bring little cost time and bring nothing, so the time that a peer can waste is bounded by what it brought,
  * and nobody else has to be remembered as good or bad. New names have brought nothing and wait for their turn.
  */
-import { steadyMillis } from '../../../runtime/clock/clock.ts';
+import { type SteadyClock, steadyMillis } from '../../../runtime/clock/clock.ts';
 import type { PeerName } from '../thread/host-types.ts';
 
 /** What was brought, and the time for it, count half as much after so long. */
@@ -49,12 +49,12 @@ type PeerRecord = {
 };
 
 export class AskOrder {
-  readonly steady: () => number;
+  readonly steady: SteadyClock;
   readonly #records = new Map<PeerName, PeerRecord>();
   /** When the last turn began, in the time of turns. */
   #turn = 0;
 
-  constructor(steady: () => number = steadyMillis) {
+  constructor(steady: SteadyClock = steadyMillis) {
     this.steady = steady;
   }
 
@@ -123,12 +123,13 @@ export class AskOrder {
     return this.#of(peer).portion;
   }
 
-  /** What became of a question for this portion; of those that were under way together one counts. `soon`: four times as much would have come in time. */
-  took(peer: PeerName, portion: number, how: 'late' | 'soon' | 'anew'): void {
+  /** What became of a question for this part of a whole one. `soon`: four times as much would have come in time. */
+  took(peer: PeerName, asked: number, how: 'late' | 'soon' | 'anew'): void {
     const record = this.#records.get(peer);
-    if (record?.portion !== portion) return;
+    if (record === undefined) return;
     if (how === 'anew') record.portion = 1;
-    else record.portion = how === 'late' ? Math.max(LEAST_PORTION, portion / 4) : Math.min(1, portion * 4);
+    else if (how === 'late') record.portion = Math.min(record.portion, Math.max(LEAST_PORTION, asked / 4));
+    else record.portion = Math.max(record.portion, Math.min(1, asked * 4));
   }
 
   askedAt(peer: PeerName): number {
@@ -171,8 +172,9 @@ export class AskOrder {
     return found?.peer;
   }
 
-  #isFree({ held, restsUntil }: PeerRecord, places: number): boolean {
-    return held.size < places && restsUntil <= this.steady();
+  /** Of whom less is asked at once, fewer questions are: they would share its line. */
+  #isFree({ held, restsUntil, portion }: PeerRecord, places: number): boolean {
+    return held.size < Math.max(1, portion * places) && restsUntil <= this.steady();
   }
 
   #rank(record: PeerRecord): number | undefined {

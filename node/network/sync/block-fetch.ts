@@ -4,10 +4,12 @@
  * places, in turn, for the blocks that are needed last. Who has pruned the next blocks is asked for later ones. The one that is executed next is searched for (search.ts):
  * where it takes long it is asked of others too, alone.
  */
-import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
-import { blockId } from '../../../protocol/ledger/header.ts';
+import { type Bytes, concat, equalBytes } from '../../../protocol/bytes.ts';
+import { MAX_BODY_BYTES } from '../../../protocol/ledger/body.ts';
+import { blockId, HEADER_BYTES } from '../../../protocol/ledger/header.ts';
 import { nameOf } from '../../ledger/registration.ts';
 import { faultOf, PeerFault } from '../peers/peer-fault.ts';
+import { CHUNK_BYTES, decodeChunk, isWholeChunk } from '../snapshots/snapshot-messages.ts';
 import type { PeerName } from '../thread/host-types.ts';
 import type { AskOrder } from './ask-order.ts';
 import { HASTE_MILLIS, Search } from './search.ts';
@@ -41,7 +43,6 @@ export type BlockFetchDependencies = {
 type Question = {
   readonly peer: PeerName;
   readonly ids: readonly Bytes[];
-  readonly portion: number;
   /** In turn, and not because its peer is one of the best. */
   readonly isInTurn: boolean;
   /** Its blocks are asked of others too: it takes no place. */
@@ -165,7 +166,7 @@ export class BlockFetch {
 
   /** Until it is here, or nobody can have it. */
   #searchFor(id: Bytes): Search {
-    const { order, ask } = this.#with;
+    const { order } = this.#with;
     const since = order.steady();
     const under = () => [...this.#questions].filter(({ ids }) => has(ids, id));
     return new Search({
@@ -177,8 +178,7 @@ export class BlockFetch {
       },
       missingSince: () => since,
       isServed: () => order.steady() - since < HASTE_MILLIS && under().some(({ isLate }) => !isLate),
-      ask: async (peer) =>
-        this.#receive(peer, [id], await ask(peer, encodeSyncQuestion({ type: 'blocks', ids: [id] }))),
+      ask: (peer) => this.#get(peer, [id]),
       failed: (peer, error) => this.#fault(peer, error),
       stuck: () => this.#giveUp(id),
     });
@@ -201,12 +201,12 @@ export class BlockFetch {
       if (found === undefined) return;
       const { peer, isInTurn, isLast } = found;
       // Each peer gets a part, so that a slow one does not delay everything.
-      const portion = this.#with.order.portionOf(peer);
-      const share = Math.max(1, portion * (this.#usable(newest).length > 1 ? MAX_BLOCKS / 2 : MAX_BLOCKS));
+      const most = this.#usable(newest).length > 1 ? MAX_BLOCKS / 2 : MAX_BLOCKS;
+      const share = Math.max(1, Math.floor(this.#with.order.portionOf(peer) * most));
       const first = hasNext === undefined ? this.#firstOf(peer) : 0;
       const some = this.#wanted.splice(isLast ? Math.max(first, this.#wanted.length - share) : first, share);
       const ids = some.filter((id) => this.#lacking.has(nameOf(id)) && !this.#with.isHere(id));
-      if (ids.length > 0) void this.#askFor({ peer, ids, portion, isInTurn, isLate: false });
+      if (ids.length > 0) void this.#askFor({ peer, ids, isInTurn, isLate: false });
     }
   }
 
@@ -227,24 +227,21 @@ export class BlockFetch {
   }
 
   async #askFor(question: Question): Promise<void> {
-    const { ask, order } = this.#with;
-    const { peer, ids, portion } = question;
+    const { order } = this.#with;
+    const { peer, ids } = question;
     this.#questions.add(question);
     const held = order.asked(peer, question.isInTurn);
     const late = setTimeout(() => {
-      order.took(peer, portion, 'late');
       this.#late(question);
       this.#fill();
     }, LATE_MILLIS);
-    let won = 0;
+    let won: number | undefined = 0;
     try {
-      won = this.#receive(peer, ids, await ask(peer, encodeSyncQuestion({ type: 'blocks', ids })));
+      won = await this.#get(peer, ids);
     } catch (error) {
       this.#fault(peer, error);
     }
     clearTimeout(late);
-    const isWhole = won === 1 && ids.length >= (portion * MAX_BLOCKS) / 2;
-    if (isWhole && order.steady() - held.since <= SOON_MILLIS) order.took(peer, portion, 'soon');
     order.over(held, won);
     this.#questions.delete(question);
     if (!question.isLate) this.#wantAgain(ids);
@@ -272,9 +269,41 @@ export class BlockFetch {
     this.#wanted = [...lacking, ...this.#wanted].sort((a, b) => place(a) - place(b));
   }
 
+  /** What it brought. Undefined where it came from another meanwhile. */
+  async #get(peer: PeerName, ids: readonly Bytes[]): Promise<number | undefined> {
+    const { ask, order } = this.#with;
+    const [asked, since] = [ids.length / MAX_BLOCKS, order.steady()];
+    const isInParts = ids.length === 1 && order.portionOf(peer) <= asked;
+    try {
+      const blocks = isInParts
+        ? await this.#inParts(peer, ids[0] as Bytes)
+        : decodeBlocksAnswer(await ask(peer, encodeSyncQuestion({ type: 'blocks', ids })));
+      const won = blocks && this.#receive(peer, ids, blocks);
+      if (won === 1 && order.steady() - since <= SOON_MILLIS) order.took(peer, asked, 'soon');
+      return won;
+    } finally {
+      if (order.steady() - since >= LATE_MILLIS) order.took(peer, asked, 'late');
+    }
+  }
+
+  /** One block may be too long for a line that is too slow for more. */
+  async #inParts(peer: PeerName, id: Bytes): Promise<readonly (AnsweredBlock | undefined)[] | undefined> {
+    const parts: Bytes[] = [];
+    for (let [from, length] = [0, 1]; from < length; from += CHUNK_BYTES) {
+      if (this.#closed || !this.#lacking.has(nameOf(id))) return undefined;
+      const part = decodeChunk(await this.#with.ask(peer, encodeSyncQuestion({ type: 'blockPart', id, from })));
+      if (part.length === 0) return [undefined];
+      if (from === 0) length = part.length;
+      if (length < HEADER_BYTES || length > HEADER_BYTES + MAX_BODY_BYTES || !isWholeChunk(part, length, from))
+        throw new PeerFault(peer, 'malformed', 'bytes of a block are missing, or too many');
+      parts.push(part.bytes);
+    }
+    const block = concat(...parts);
+    return [{ header: block.slice(0, HEADER_BYTES), body: block.subarray(HEADER_BYTES) }];
+  }
+
   /** The part of the blocks that came; 0 without the first, which every honest answer has room for. */
-  #receive(peer: PeerName, ids: readonly Bytes[], answer: Uint8Array): number {
-    const blocks = decodeBlocksAnswer(answer);
+  #receive(peer: PeerName, ids: readonly Bytes[], blocks: readonly (AnsweredBlock | undefined)[]): number {
     if (blocks.length !== ids.length) throw new PeerFault(peer, 'malformed', 'another number of blocks than asked for');
     for (const [i, block] of blocks.entries()) {
       const id = ids[i] as Bytes;

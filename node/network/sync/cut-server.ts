@@ -3,7 +3,7 @@ import { type Bytes, concat } from '../../../protocol/bytes.ts';
 import { type Certificate, encodeCertificate } from '../../../protocol/ledger/cut.ts';
 import { epochOf } from '../../../protocol/staking/limits.ts';
 import type { Chain } from '../../full-node.ts';
-import type { SnapshotQuestion } from '../snapshots/snapshot-messages.ts';
+import { CHUNK_BYTES, encodeChunk, NO_CHUNK, type SnapshotQuestion } from '../snapshots/snapshot-messages.ts';
 import {
   ANSWER_BYTES,
   type AnsweredBlock,
@@ -23,6 +23,8 @@ export function answerSync(node: CutSource, question: Exclude<SyncQuestion, Snap
       return answerCuts(node, question);
     case 'blocks':
       return answerBlocks(node, question.ids);
+    case 'blockPart':
+      return answerBlockPart(node, question.id, question.from);
     case 'headers':
       return answerHeaders(node, question.to, question.count);
   }
@@ -80,6 +82,13 @@ function answerBlocks(node: CutSource, ids: readonly Bytes[]): Uint8Array {
     return { header: record.header, body };
   });
   return encodeBlocksAnswer(blocks);
+}
+
+function answerBlockPart(node: CutSource, id: Bytes, from: number): Uint8Array {
+  const [record, body] = [node.block(id), node.blockBody(id)];
+  if (record === undefined || body === undefined) return encodeChunk(NO_CHUNK);
+  const block = concat(record.header, body);
+  return encodeChunk({ length: block.length, bytes: block.subarray(from, from + CHUNK_BYTES) });
 }
 
 function answerHeaders(node: CutSource, to: number, count: number): Uint8Array {

@@ -39,11 +39,13 @@ export type SyncQuestion =
     }
   /** Blocks of cuts, header and body. */
   | { readonly type: 'blocks'; readonly ids: readonly Bytes[] }
+  /** Bytes of a block, header and body, from a place on: one may be too long for a thin line. */
+  | { readonly type: 'blockPart'; readonly id: Bytes; readonly from: number }
   /** Headers alone, up to a height: the way back from a certificate of an old epoch. */
   | { readonly type: 'headers'; readonly to: number; readonly count: number }
   | SnapshotQuestion;
 
-const TYPES = { cuts: 1, blocks: 2, headers: 3, snapshots: 4, part: 5, briefCuts: 6 } as const;
+const TYPES = { cuts: 1, blocks: 2, headers: 3, snapshots: 4, part: 5, briefCuts: 6, blockPart: 7 } as const;
 
 const inRange = (value: number, least: number, most: number, what: string): number => {
   if (value < least || value > most) throw new ProtocolError('out_of_range', `${what}: ${least} to ${most}`);
@@ -63,6 +65,7 @@ export function encodeSyncQuestion(question: SyncQuestion): Uint8Array<ArrayBuff
   if (question.type === 'cuts') return writer.height(question.from).u8(question.count).done();
   if (question.type === 'headers') return writer.height(question.to).u16(question.count).done();
   if (question.type === 'snapshots') return writer.done();
+  if (question.type === 'blockPart') return writer.raw(question.id).u32(question.from).done();
   if (question.type === 'part') return writer.height(question.height).u32(question.part).u32(question.from).done();
   writer.u8(question.ids.length);
   for (const id of question.ids) writer.raw(id);
@@ -90,6 +93,8 @@ function readQuestion(reader: ByteReader): SyncQuestion {
       const count = inRange(reader.u8(), 1, MAX_BLOCKS, 'blocks');
       return { type: 'blocks', ids: distinctIds(Array.from({ length: count }, () => reader.take(ID_BYTES))) };
     }
+    case TYPES.blockPart:
+      return { type: 'blockPart', id: reader.take(ID_BYTES), from: reader.u32() };
     case TYPES.snapshots:
       return { type: 'snapshots' };
     case TYPES.part:

@@ -5,6 +5,7 @@
  * way to others, and then to everybody for a while; who was never given up keeps its answer before them, however slow it is.
  */
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import type { PeerName } from './host-types.ts';
 
 /** What a piece counts for at least: each is kept for itself. */
@@ -28,13 +29,13 @@ export type UnderWay = {
 
 export class AnswersUnderWay {
   readonly #most: number;
-  readonly #steady: () => number;
+  readonly #steady: SteadyClock;
   readonly #under = new Set<UnderWay>();
   /** How many answers of a peer did not come, or were not read; it fades. */
   readonly #vain = new BoundedMap<PeerName, { readonly times: number; readonly at: number }>(MAX_PEERS);
   #bytes = 0;
 
-  constructor(mostBytes: number, steady: () => number) {
+  constructor(mostBytes: number, steady: SteadyClock) {
     this.#most = mostBytes;
     this.#steady = steady;
   }

@@ -3,6 +3,7 @@
  * scores. It knows nothing about the chain: messages are interpreted by the node's thread (NodeSide).
  */
 import { randomInt } from 'node:crypto';
+import { getHeapStatistics } from 'node:v8';
 import { TopicValidatorResult } from '@libp2p/gossipsub';
 import type { Connection, IdentifyResult, PeerId, Stream } from '@libp2p/interface';
 import { equalBytes, toHex } from '../../../protocol/bytes.ts';
@@ -301,7 +302,8 @@ export class PeerHost implements HostSide {
   }
 
   async #tellPeers(stream: Stream, connection: Connection): Promise<void> {
-    if (!this.#frames.take(this.#holderOf(connection), FRAMES_OF_ADDRESSES)) return this.#tooManyFrames(connection);
+    if (!this.#frames.take(`${connection.remotePeer}`, this.#holderOf(connection), FRAMES_OF_ADDRESSES))
+      return this.#tooManyFrames(connection);
     const from = ipOf(connection.remoteAddr.toString());
     await answerStream(stream, { bytes: 16, millis: HELLO_MILLIS }, async () => {
       if (!this.#ready.has(connection.remotePeer.toString())) return undefined;
@@ -348,7 +350,7 @@ export class PeerHost implements HostSide {
       connection === undefined ? `${id}` : this.#holderOf(connection);
     limitFrames(gossip, (id, bytes) => {
       const connection = connectionOf(id);
-      const mayCome = this.#gossipFrames.take(holderOf(id, connection), 1 + bytes / BYTES_OF_A_FRAME);
+      const mayCome = this.#gossipFrames.take(`${id}`, holderOf(id, connection), 1 + bytes / BYTES_OF_A_FRAME);
       if (!mayCome && connection !== undefined) this.#tooManyFrames(connection);
       return mayCome;
     });
@@ -422,7 +424,7 @@ export class PeerHost implements HostSide {
       sentBytes,
       barred,
       connections: this.#host.getConnections().length,
-      threadMemoryBytes: process.memoryUsage().heapUsed,
+      threadMemoryBytes: getHeapStatistics().used_heap_size,
       rememberedMessages: insideOf(this.#host.services.gossip).seenCache.size,
       peers: [...this.#ready].map(([peer, { address, direction, release, height, since }]) => ({
         peer,

@@ -5,6 +5,7 @@
 import type { Connection } from '@libp2p/interface';
 import { Buckets } from '../../../runtime/clients/buckets.ts';
 import type { BucketRate } from '../../../runtime/clients/token-bucket.ts';
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import { AskError } from '../peers/peer-fault.ts';
 import { AnswersUnderWay } from './answers-under-way.ts';
 import { ask } from './asking.ts';
@@ -23,7 +24,7 @@ type Line = { asking: number; readonly waiting: (() => void)[] };
 
 export class QuestionQueue {
   readonly #connection: (peer: PeerName) => Connection | undefined;
-  readonly #steady: () => number;
+  readonly #steady: SteadyClock;
   readonly #holderOf: (connection: Connection) => string;
   readonly #lines = new Map<string, Line>();
   readonly #incoming: AnswersUnderWay;
@@ -33,7 +34,7 @@ export class QuestionQueue {
   /** `holderOf`: the peer, or the address that it shares with others. */
   constructor(
     connection: (peer: PeerName) => Connection | undefined,
-    steady: () => number,
+    steady: SteadyClock,
     holderOf = ({ remotePeer }: Connection) => remotePeer.toString(),
   ) {
     this.#connection = connection;

@@ -2,6 +2,7 @@
  * What an account was credited each day: the difference of its totals at the ends of two days. The totals of all accounts at the end of a day are made once, from the note before
  * it and the lists since, and serve every miner that asks: so nobody is charged for them.
  */
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import { addCreditsById } from '../../books/packed.ts';
 import type { Sql } from '../../database/connect.ts';
 
@@ -21,7 +22,7 @@ const NOTHING: Totals = { through: 0, sums: new BigUint64Array(0) };
 
 export class DayTotals {
   readonly #sql: Sql;
-  readonly #now: () => number;
+  readonly #now: SteadyClock;
   /** The last list of each day that has one. */
   readonly #ends = new Map<number, number>();
   #settledDay = 0;
@@ -30,7 +31,7 @@ export class DayTotals {
   /** One at a time: who comes meanwhile finds the totals kept. */
   #reading: Promise<unknown> = Promise.resolve();
 
-  constructor(dependencies: { readonly sql: Sql; readonly now: () => number }) {
+  constructor(dependencies: { readonly sql: Sql; readonly now: SteadyClock }) {
     this.#sql = dependencies.sql;
     this.#now = dependencies.now;
   }

@@ -5,6 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import type { NetworkName } from '../../../protocol/network.ts';
 import type { AddressProof, AddressProofRequest } from '../../../protocol/transactions/address-proof.ts';
+import type { WallClock } from '../../../runtime/clock/clock.ts';
 import type { Sql } from '../../database/connect.ts';
 import { mailboxFault, mailboxKey } from '../../mail/mailbox.ts';
 import { removeMailbox } from '../../mail/miner-mails.ts';
@@ -29,7 +30,7 @@ export class MinerMail {
   readonly #sql: Sql;
   readonly #signed: SignedChange;
 
-  constructor(options: MinerMailOptions, dependencies: { sql: Sql; now: () => number }) {
+  constructor(options: MinerMailOptions, dependencies: { sql: Sql; now: WallClock }) {
     this.#options = options;
     this.#sql = dependencies.sql;
     this.#signed = new SignedChange(options.network, dependencies);

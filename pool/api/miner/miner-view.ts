@@ -1,5 +1,6 @@
 /** One miner: its balances, workers, payments, credits and charts; and the list of miners by hash rate. */
 import type { NetworkName } from '../../../protocol/network.ts';
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import { madeWith } from '../../books/made-accounts.ts';
 import type { Sql } from '../../database/connect.ts';
 import { SERVICES } from '../../journal/journal-record.ts';
@@ -64,13 +65,13 @@ export class MinerView {
   readonly #pool: PoolView;
   readonly #lists: CreditLists;
   readonly #days: DayTotals;
-  readonly #now: () => number;
+  readonly #now: SteadyClock;
   /** An address keeps its id and its first time, unless the database is replaced by an older copy. */
   readonly #known = new Map<number, { readonly address: string; readonly sinceMillis: number }>();
 
   constructor(
     options: { network: NetworkName; readonly payoutMin: bigint },
-    dependencies: { sql: Sql; rates: RateBoard; pool: PoolView; now: () => number },
+    dependencies: { sql: Sql; rates: RateBoard; pool: PoolView; now: SteadyClock },
   ) {
     this.#network = options.network;
     this.#options = options;

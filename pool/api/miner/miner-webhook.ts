@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto';
 import type { NetworkName } from '../../../protocol/network.ts';
 import { CHANNELS, type Channel, noticePurpose } from '../../../protocol/notices.ts';
 import type { AddressProof, AddressProofRequest } from '../../../protocol/transactions/address-proof.ts';
+import type { WallClock } from '../../../runtime/clock/clock.ts';
 import type { Sql } from '../../database/connect.ts';
 import { queueFirst } from '../../webhooks/news-feed.ts';
 import { NEWS_GROUPS, type NewsGroup, orderedGroups } from '../../webhooks/news-groups.ts';
@@ -41,10 +42,10 @@ type StateRow = { url: string | null; error: string | null; success: string | nu
 export class MinerWebhook {
   readonly #options: MinerWebhookOptions;
   readonly #sql: Sql;
-  readonly #now: () => number;
+  readonly #now: WallClock;
   readonly #signed: SignedChange;
 
-  constructor(options: MinerWebhookOptions, dependencies: { sql: Sql; now: () => number }) {
+  constructor(options: MinerWebhookOptions, dependencies: { sql: Sql; now: WallClock }) {
     this.#options = options;
     this.#sql = dependencies.sql;
     this.#now = dependencies.now;

@@ -7,6 +7,7 @@ import { OTHERS, WORKER_MAX } from '../../../protocol/books/receipt.ts';
 import { utf8 } from '../../../protocol/bytes.ts';
 import type { NetworkName } from '../../../protocol/network.ts';
 import type { AddressProof, AddressProofRequest } from '../../../protocol/transactions/address-proof.ts';
+import type { WallClock } from '../../../runtime/clock/clock.ts';
 import type { Sql } from '../../database/connect.ts';
 import { ApiRefusal } from '../api-error.ts';
 import type { Account } from './miner-view.ts';
@@ -24,7 +25,7 @@ export class NamedWorkers {
 
   constructor(
     options: { readonly network: NetworkName; readonly pool: string },
-    dependencies: { sql: Sql; now: () => number },
+    dependencies: { sql: Sql; now: WallClock },
   ) {
     this.#pool = () => options.pool;
     this.#sql = dependencies.sql;

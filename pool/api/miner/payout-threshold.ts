@@ -4,6 +4,7 @@ import { ATOMS_PER_COIN, formatCoins, parseAtoms } from '../../../protocol/amoun
 import { ProtocolError } from '../../../protocol/errors.ts';
 import type { NetworkName } from '../../../protocol/network.ts';
 import type { AddressProof, AddressProofRequest } from '../../../protocol/transactions/address-proof.ts';
+import type { WallClock } from '../../../runtime/clock/clock.ts';
 import type { Sql } from '../../database/connect.ts';
 import { endMillis, type LedgerDate, noteEarlier } from '../../payout/earlier-minimums.ts';
 import { ApiRefusal } from '../api-error.ts';
@@ -29,7 +30,7 @@ export class PayoutThreshold {
 
   constructor(
     options: PayoutThresholdOptions,
-    dependencies: { sql: Sql; now: () => number; chain: () => LedgerDate | undefined },
+    dependencies: { sql: Sql; now: WallClock; chain: () => LedgerDate | undefined },
   ) {
     this.#options = options;
     this.#sql = dependencies.sql;

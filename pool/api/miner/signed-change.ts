@@ -14,6 +14,7 @@ import {
   readProofRequest,
   verifyAddressProof,
 } from '../../../protocol/transactions/address-proof.ts';
+import type { WallClock } from '../../../runtime/clock/clock.ts';
 import type { Sql } from '../../database/connect.ts';
 import { ApiRefusal } from '../api-error.ts';
 
@@ -34,10 +35,10 @@ export type Change = {
 export class SignedChange {
   readonly #network: NetworkName;
   readonly #sql: Sql;
-  readonly #now: () => number;
+  readonly #now: WallClock;
   #secret: Promise<string> | undefined;
 
-  constructor(network: NetworkName, dependencies: { sql: Sql; now: () => number }) {
+  constructor(network: NetworkName, dependencies: { sql: Sql; now: WallClock }) {
     this.#network = network;
     this.#sql = dependencies.sql;
     this.#now = dependencies.now;

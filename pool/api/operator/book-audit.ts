@@ -1,4 +1,5 @@
 /** The audit that an operator starts in a running pool: one at a time in each instance, and what is known of the last one. */
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import type { AuditReport } from '../../audit/audit.ts';
 import type { AuditDocument } from './operator-documents.ts';
 import type { RunAudit } from './run-audit.ts';
@@ -9,7 +10,7 @@ const MOST_LETTERS = 400;
 
 export type BookAuditDependencies = {
   readonly run: RunAudit;
-  readonly now: () => number;
+  readonly now: SteadyClock;
   readonly warn: (message: string, fields: { readonly reason: string }) => void;
 };
 

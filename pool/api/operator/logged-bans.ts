@@ -4,6 +4,7 @@
  * from an instance that did not hear of it.
  */
 import { coverOf, operatorKey } from '../../../bridge/session/operator-ban.ts';
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import type { Sql } from '../../database/connect.ts';
 import type { SharedState } from '../../shared/shared-state.ts';
 
@@ -34,7 +35,7 @@ export function bansOf(entries: readonly LoggedBan[], nowMillis: number): Readon
 export async function followLoggedBans(
   shared: Pick<SharedState, 'ban' | 'bans' | 'unban'>,
   log: () => Promise<readonly LoggedBan[]>,
-  now: () => number,
+  now: SteadyClock,
 ): Promise<void> {
   const bans = await shared.bans();
   // There may be very many by score, and they come after those of operators.

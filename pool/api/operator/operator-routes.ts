@@ -7,6 +7,7 @@ import { formatAddress } from '../../../protocol/address.ts';
 import { integer, object, optional, text } from '../../../protocol/api/schema.ts';
 import { API_VERSION } from '../../../protocol/api/values.ts';
 import type { NetworkName } from '../../../protocol/network.ts';
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import { balanceSheet } from '../../books/sheet.ts';
 import type { Sql } from '../../database/connect.ts';
 import type { Edits } from '../../edits/edits.ts';
@@ -21,13 +22,12 @@ import { ApiRefusal } from '../api-error.ts';
 import type { ServiceName } from '../documents.ts';
 import { pageOf, readNumberCursor } from '../keyset.ts';
 import { CHART_HOURS, tierOfPool } from '../public/chart-view.ts';
-import { COSTS, FIELDS, paged, pageOfQuery, type Route } from '../route.ts';
+import { COSTS, FIELDS, operator, paged, pageOfQuery, type Route } from '../route.ts';
 import type { BookAudit } from './book-audit.ts';
 import { edit, editorOf, editRoutes } from './edit-routes.ts';
 import { acceptReward, heldRewards } from './held-rewards.ts';
 import { MAX_BAN_MINUTES } from './logged-bans.ts';
 import * as o from './operator-documents.ts';
-import { operator } from './operator-route.ts';
 import { payoutsPaused } from './payout-pause.ts';
 import { payoutRoutes } from './payout-routes.ts';
 
@@ -35,7 +35,7 @@ export type OperatorDependencies = {
   readonly sql: Sql;
   readonly shared: SharedState;
   readonly edits: Edits;
-  readonly now: () => number;
+  readonly now: SteadyClock;
   readonly chain: () => LedgerDate | undefined;
   /** The options of this instance, without secrets. */
   readonly config: Readonly<Record<string, unknown>>;

@@ -3,6 +3,7 @@
  * before it. A point's rate is taken over the seconds counted so far, so that the current point does not look like a
  * dip.
  */
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import type { Sql } from '../../database/connect.ts';
 import { countedSeconds } from '../../stats/counted.ts';
 import type { Tier } from '../../stats/fold.ts';
@@ -27,9 +28,9 @@ type Sum = {
 export class ChartView {
   readonly #sql: Sql;
   readonly #rates: RateBoard;
-  readonly #now: () => number;
+  readonly #now: SteadyClock;
 
-  constructor(dependencies: { sql: Sql; rates: RateBoard; now: () => number }) {
+  constructor(dependencies: { sql: Sql; rates: RateBoard; now: SteadyClock }) {
     this.#sql = dependencies.sql;
     this.#rates = dependencies.rates;
     this.#now = dependencies.now;

@@ -1,6 +1,7 @@
 /** Blocks and payments for feed readers: Atom (RFC 4287) and JSON Feed 1.1, from the same entries. */
 import { formatCoins } from '../../../protocol/amount.ts';
 import { object, text } from '../../../protocol/api/schema.ts';
+import type { WallClock } from '../../../runtime/clock/clock.ts';
 import { markupText } from '../../../runtime/door/markup.ts';
 import type { LedgerView } from '../books/ledger-view.ts';
 import type { BlocksDocument, PaymentsDocument } from '../documents.ts';
@@ -86,7 +87,7 @@ export type FeedDependencies = {
   readonly ledger: LedgerView;
   readonly poolName: () => string;
   readonly home: string | undefined;
-  readonly now: () => number;
+  readonly now: WallClock;
 };
 
 export function feedRoutes({ ledger, poolName, home, now }: FeedDependencies): Route[] {

@@ -1,4 +1,5 @@
 /** The pool over time: blocks found, their luck, the network's difficulty at them, and payments. */
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import type { Sql } from '../../database/connect.ts';
 import type { HistoryDocument } from '../documents.ts';
 import { ratio } from './pool-view.ts';
@@ -11,9 +12,9 @@ type FoundBlocks = { bucket: number; blocks: number; target: string; effort: str
 
 export class HistoryView {
   readonly #sql: Sql;
-  readonly #now: () => number;
+  readonly #now: SteadyClock;
 
-  constructor(dependencies: { sql: Sql; now: () => number }) {
+  constructor(dependencies: { sql: Sql; now: SteadyClock }) {
     this.#sql = dependencies.sql;
     this.#now = dependencies.now;
   }

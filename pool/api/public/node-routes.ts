@@ -6,6 +6,7 @@
 import { type ApiClient, ApiError } from '../../../protocol/api/client.ts';
 import { callCost, ROUTES, type RouteSpec } from '../../../protocol/api/routes.ts';
 import { FairShare } from '../../../runtime/clients/fair-share.ts';
+import { type MonotonicClock, monotonicMillis } from '../../../runtime/clock/clock.ts';
 import { ApiRefusal } from '../api-error.ts';
 import { type Exchange, type Input, type Route, route } from '../route.ts';
 import { Turns } from '../turns.ts';
@@ -58,7 +59,7 @@ const KEEP_MILLIS = 2_500;
 const tooMuch = (millis = RETRY_MILLIS) => new ApiRefusal('unavailable', 'the node has too much to answer', millis);
 
 /** `now` in milliseconds; never goes back. */
-export function nodeRoutes(node: NodeReads, now: () => number = () => performance.now()): Route[] {
+export function nodeRoutes(node: NodeReads, now: MonotonicClock = monotonicMillis): Route[] {
   const turns = new Turns({ most: WAITING, holders: AT_ONCE });
   const ofClient = new Turns({ most: CLIENT_WAITING, holders: CLIENT_AT_ONCE });
   const allowance = new FairShare(ALLOWANCE, now());

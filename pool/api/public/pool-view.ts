@@ -2,6 +2,7 @@
  * The pool as a whole, as its front page shows it: rates, blocks, effort and luck. Refreshed in the background, so a
  * request reads only memory; while the database is unavailable the last figures stay, with their age.
  */
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import type { Sql } from '../../database/connect.ts';
 import type { FeeChange, TermsNow } from '../../edits/edits.ts';
 import { SERVICES } from '../../journal/journal-record.ts';
@@ -38,7 +39,7 @@ export type PoolViewDependencies = {
   readonly rates: RateBoard;
   /** Current values of the settings that an operator can change. */
   readonly edited: () => TermsNow;
-  readonly now: () => number;
+  readonly now: SteadyClock;
   readonly chain: () => ChainView | undefined;
 };
 

@@ -1,5 +1,6 @@
 /** Public routes. Answers are JSON; worker names in them are untrusted text that a page must escape. */
 import { described, object, oneOf, optional } from '../../../protocol/api/schema.ts';
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import { ApiRefusal } from '../api-error.ts';
 import * as b from '../books/books-documents.ts';
 import type { LedgerView } from '../books/ledger-view.ts';
@@ -30,7 +31,7 @@ export type PublicDependencies = {
   readonly history: HistoryView;
   readonly proofs: ProofMaker;
   readonly connect: () => d.ConnectDocument;
-  readonly now: () => number;
+  readonly now: SteadyClock;
 };
 
 const FIGURES_MILLIS = 5_000;

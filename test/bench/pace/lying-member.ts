@@ -52,6 +52,7 @@ export class LyingMember {
       start: (events) => transport.start(events),
       peers: () => transport.peers(),
       known: () => transport.known(),
+      isKnown: (peer) => transport.isKnown(peer),
       limitKey: (peer) => transport.limitKey(peer),
       accountOf: (peer) => transport.accountOf(peer),
       accountByWay: (peer) => transport.accountByWay(peer),
@@ -79,7 +80,7 @@ export class LyingMember {
       {
         verifier,
         certify: async () => ({ round: 0, signatures: [] }),
-        now: steadyMillis,
+        now: (): number => steadyMillis(),
         random: (limit) => Math.floor(limit / 2),
         log: silentLog,
       },

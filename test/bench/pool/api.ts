@@ -139,6 +139,7 @@ async function serve(sql: Sql) {
       audit: () => Promise.reject(new Error('not measured here')),
       log: quietLog,
       now: Date.now,
+      wall: Date.now,
     },
   );
   const web = await startWeb(
