@@ -1,6 +1,7 @@
 /** A pool that shows what convicts it, and the miner's files about it. */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
+import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
 import type { AddressInfo } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
@@ -61,7 +62,7 @@ export function booksOf(
       fetch: fetchFromNode({ pins: [] }),
     },
   );
-  books.onOffer(0, { key, api } as Parameters<typeof books.onOffer>[1]);
+  books.of(0)?.offered({ key, api } as ReceiptsOffer);
   return books;
 }
 

@@ -1,6 +1,7 @@
 /** svc-miner's own files: an alarm is on record only when its evidence is on disk. */
 import { mkdirSync, readFileSync, rmdirSync } from 'node:fs';
 import { createServer as createSecureServer } from 'node:https';
+import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -98,7 +99,7 @@ test.each<[string, TlsOptions, string | undefined]>([
         fetch: fetchFromNode(tls),
       },
     );
-    books.onOffer(0, { key: pool.key, api } as Parameters<typeof books.onOffer>[1]);
+    books.of(0)?.offered({ key: pool.key, api } as ReceiptsOffer);
     const unread = () => notes.filter(({ message }) => message === 'the books could not be read');
     if (cause === undefined) await until(() => asked >= 2);
     else await until(() => unread().length > 0);
