@@ -1,13 +1,13 @@
 /** A pool that shows what convicts it, and the miner's files about it. */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
 import type { AddressInfo } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 import { PoolBooks } from '../../miner/books/pool-books.ts';
 import { fetchFromNode } from '../../miner/client/transport-node.ts';
 import { fromHex } from '../../protocol/bytes.ts';
+import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
 
 type Vectors = {
   readonly pool_key: string;

@@ -1,12 +1,12 @@
 /** svc-miner's own files: an alarm is on record only when its evidence is on disk. */
 import { mkdirSync, readFileSync, rmdirSync } from 'node:fs';
 import { createServer as createSecureServer } from 'node:https';
-import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { PoolBooks } from '../../miner/books/pool-books.ts';
 import { fetchFromNode, type TlsOptions } from '../../miner/client/transport-node.ts';
+import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
 import { writeDurably } from '../../runtime/files/durable-file.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { until } from '../until.ts';
