@@ -8,8 +8,7 @@ import { emptyTally, type MailFailure, type MailTally } from '../../pool/mail/ma
 import { MAILBOX_TRIES, MinerMails } from '../../pool/mail/miner-mails.ts';
 import { loadSmtp } from '../../pool/mail/smtp.ts';
 import { readSmtpServer, type SmtpServer } from '../../pool/mail/smtp-server.ts';
-import { queueNews } from '../../pool/webhooks/news-feed.ts';
-import { ROOM } from '../../pool/webhooks/news-queue.ts';
+import { queueNews, ROOM } from '../../pool/webhooks/news-queue.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { type AddressProofRequest, addressProofMessage } from '../../protocol/transactions/address-proof.ts';
