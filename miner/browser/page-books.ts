@@ -4,8 +4,9 @@
  */
 
 import type { BooksSources } from '../../protocol/books/books-evidence.ts';
+import type { EvidenceFile } from '../../protocol/evidence/evidence-file.ts';
 import { monotonicMillis, wallMillis } from '../../runtime/clock/clock.ts';
-import type { AlarmEvidence, BooksAlarm } from '../books/books-alarms.ts';
+import type { BooksAlarm } from '../books/books-alarms.ts';
 import { BooksWatch } from '../books/books-watch.ts';
 import { readDocument } from '../books/pool-reads.ts';
 import type { BooksOfPools } from '../client/link-books.ts';
@@ -33,7 +34,7 @@ export type PageBooksFigures = {
   readonly alarms: readonly {
     readonly message: string;
     readonly slice: unknown;
-    readonly evidence: AlarmEvidence | undefined;
+    readonly evidence: EvidenceFile | undefined;
   }[];
 };
 
