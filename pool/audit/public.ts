@@ -147,13 +147,14 @@ class PublicAudit {
     // All lists are judged by the lowest fees that the pool named meanwhile.
     const from = heldWindowFee(this.#terms?.window_fee_from, published.window_fee_from);
     const terms = from === undefined ? published : { ...published, window_fee_from: from };
-    const { address, network } = terms;
+    const { address } = terms;
     const height = terms.height ?? 0;
     this.#isOlder ||= height < this.#newest;
     this.#newest = Math.max(this.#newest, height);
     this.#terms ??= terms;
     if (from !== undefined) this.#terms = { ...this.#terms, window_fee_from: from };
-    if (address !== this.#terms.address || network !== this.#terms.network) {
+    // The network too: an address is of one.
+    if (address !== this.#terms.address) {
       const [first, now] = [this.#terms, terms].map((each) => `${each.address} (${each.network})`);
       this.#findings.add('the pool’s address', `${now} now`, `${first} before`, REMEDIES.published);
       return { ...terms, address: this.#terms.address, network: this.#terms.network };

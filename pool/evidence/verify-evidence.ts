@@ -9,15 +9,13 @@ import { readSmallFile } from '../../runtime/files/small-file.ts';
 import { visible } from '../../runtime/log/visible.ts';
 import { nodeTransport } from '../../runtime/node-client/node-transport.ts';
 import type { Terminal } from '../../runtime/program.ts';
-import { publicPool } from '../audit/public-reads.ts';
+import { publishedApi } from '../audit/public-reads.ts';
 import type { EvidenceSources, Judged } from './judged-evidence.ts';
 import { verifyListEvidence } from './verify-list-evidence.ts';
 import { verifyReceiptEvidence } from './verify-receipt-evidence.ts';
 import { verifyUnpaidEvidence } from './verify-unpaid-evidence.ts';
 
 const MAX_BYTES = 8 * 1024 * 1024;
-/** Time limit of the whole check: a pool may answer each of many requests slowly, or ask to wait before each. */
-const LIMITS = { answerMillis: 15_000, totalMillis: 30 * 60_000, waitMillis: 600_000 } as const;
 
 export type VerifyEvidenceValues = {
   readonly poolKey: string | undefined;
@@ -52,7 +50,7 @@ export async function verifyEvidence(path: string, values: VerifyEvidenceValues,
   const { poolKey, poolApi, nodeApi, json } = values;
   const { exit, document, words } = await VERIFIERS[formatOf(file)](file, {
     poolKey,
-    pool: poolApi === undefined ? undefined : publicPool(poolApi, LIMITS),
+    pool: poolApi === undefined ? undefined : publishedApi(poolApi),
     node: nodeApi === undefined ? undefined : createApiClient({ baseUrl: nodeApi }, nodeTransport()),
   });
   const bigintText = (_: string, value: unknown) => (typeof value === 'bigint' ? String(value) : value);

@@ -42,6 +42,9 @@ export type LiveClient = {
   close(): void;
 };
 
+const isLiveEvent = (type: unknown): type is LiveEventType =>
+  typeof type === 'string' && Object.hasOwn(LIVE_EVENTS, type);
+
 export function openLiveClient(options: LiveOptions, dependencies: StreamDependencies): LiveClient {
   const subscriptions = new Set<Subscription>();
   const byNumber = new Map<number, Subscription>();
@@ -69,11 +72,10 @@ export function openLiveClient(options: LiveOptions, dependencies: StreamDepende
     const frame = parseFrame(data);
     const { id, subscription } = frame.data;
     if (frame.type === 'notification') {
-      const event = frame.data.event as LiveEvent | undefined;
-      const schema = event === undefined ? undefined : LIVE_EVENTS[event.type as LiveEventType];
+      const event = frame.data.event as LiveEvent | null | undefined;
       // Unknown events of a newer server are ignored; malformed known ones are dropped.
-      if (event === undefined || schema === undefined) return;
-      if (check(schema, event.data, '', { unknownFields: 'ignore' }) !== undefined) return;
+      if (!isLiveEvent(event?.type)) return;
+      if (check(LIVE_EVENTS[event.type], event.data, '', { unknownFields: 'ignore' }) !== undefined) return;
       byNumber.get(subscription as number)?.listener(event);
     } else if (frame.type === 'resync_required') {
       byNumber

@@ -9,7 +9,7 @@ import { areContrary, encodeVote, readVote, type Vote } from '../consensus/vote.
 import { ID_BYTES } from '../crypto/identifier.ts';
 import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../crypto/key-sizes.ts';
 import { ProtocolError } from '../errors.ts';
-import { decodeEndpoint, MAX_ENDPOINT_BYTES } from './endpoint.ts';
+import { decodeEndpoint } from './endpoint.ts';
 import { COMMISSION_STEP, MAX_COMMISSION, MIN_DELEGATION, MIN_SELF_BOND } from './limits.ts';
 
 export const OPERATION_TYPES = {
@@ -218,10 +218,8 @@ export function encodeOperation(operation: StakingOperation): Operation {
   return { type: OPERATION_TYPES[operation.name], data: write(new ByteWriter(256), operation).done() };
 }
 
-const readEndpoint = (reader: ByteReader): Bytes => {
-  if (reader.left > MAX_ENDPOINT_BYTES) throw new ProtocolError('too_long', `an endpoint of ${reader.left} bytes`);
-  return reader.take(reader.left);
-};
+/** The rest; `check` decodes it, which bounds its length. */
+const readEndpoint = (reader: ByteReader): Bytes => reader.take(reader.left);
 
 const readSignedVote = (reader: ByteReader): SignedVote => ({
   vote: readVote(reader),

@@ -273,6 +273,48 @@ test('subscriptions outlive a restart of the node behind the API', async () => {
   expect((await notification(socket)).event.type).toBe('cut_finalized');
 });
 
+test('the live client hears no event that is none, and goes on after it', async () => {
+  const listeners = new Map<string, (event: { data?: unknown }) => void>();
+  const say = (type: string, data: object) => listeners.get('message')?.({ data: JSON.stringify({ type, data }) });
+  class Socket {
+    addEventListener(type: string, listener: (event: { data?: unknown }) => void): void {
+      listeners.set(type, listener);
+    }
+    send(text: string): void {
+      const { type, data } = JSON.parse(text);
+      say(type === 'ping' ? 'pong' : 'subscribed', { ...data, subscription: 1 });
+    }
+    close(): void {
+      listeners.get('close')?.({});
+    }
+  }
+  const client = openLiveClient({ baseUrl: 'http://node' }, { ...apiClientDependencies(), WebSocket: Socket });
+  const heard: LiveMessage[] = [];
+  const subscribed = client.subscribe({ topic: 'sync' }, (message) => heard.push(message));
+  listeners.get('open')?.({});
+  await subscribed;
+  const sync = { api_version: 1, synced: true, finalized_height: 7, best_peer_height: null, behind_by: 0, peers: 0 };
+  for (const event of [
+    undefined,
+    null,
+    5,
+    [],
+    {},
+    { type: null, data: {} },
+    { type: { toString: 1 }, data: {} },
+    { type: 'weather', data: {} },
+    { type: 'toString', data: {} },
+    { type: 'sync' },
+    { type: 'sync', data: null },
+    { type: 'sync', data: { ...sync, finalized_height: '7' } },
+  ])
+    say('notification', { subscription: 1, event });
+  await client.ping();
+  expect(heard).toEqual([]);
+  say('notification', { subscription: 1, event: { type: 'sync', data: { ...sync, newer: 1 } } });
+  expect(heard).toMatchObject([{ type: 'sync', data: { finalized_height: 7 } }]);
+});
+
 test('the live client subscribes again after a lost connection and says so', async () => {
   const bed = await ApiBed.forTest();
   const dependencies = {

@@ -4,10 +4,14 @@ import type { CutLedger } from '../../node/chain/cut-ledger.ts';
 import { CutMaker } from '../../node/chain/cut-maker.ts';
 import { CutDesk } from '../../node/consensus/driver/cut-desk.ts';
 import type { Proposal } from '../../node/consensus/engine/effects.ts';
+import type { CutName } from '../../node/consensus/engine/votes.ts';
 import { developmentKey } from '../../node/genesis/development.ts';
 import type { AppliedCut } from '../../node/ledger/apply-cut.ts';
-import { toHex } from '../../protocol/bytes.ts';
+import { nameOf } from '../../node/ledger/registration.ts';
+import { concat, toHex } from '../../protocol/bytes.ts';
 import { decodeProposedCut } from '../../protocol/consensus/proposal.ts';
+import { blocksRoot, cutId, encodeCutHeader } from '../../protocol/ledger/cut.ts';
+import { blockId, HEADER_BYTES } from '../../protocol/ledger/header.ts';
 import { randomOf } from '../random.ts';
 import { until } from '../until.ts';
 import { CUT_MILLIS, DrivenNetwork, mineOn } from './driven.ts';
@@ -17,11 +21,14 @@ const payout = developmentKey('alice').address;
 let network: DrivenNetwork | undefined;
 afterEach(() => network?.close());
 
-const deskOn = (ledger: CutLedger): CutDesk =>
+const deskOn = (
+  ledger: CutLedger,
+  verdict: (height: number, cut: CutName, valid: boolean) => void = () => undefined,
+): CutDesk =>
   new CutDesk({
     ledger,
     cutMillis: CUT_MILLIS,
-    verdict: () => undefined,
+    verdict,
     want: () => undefined,
     blame: () => undefined,
     lost: (error) => {
@@ -98,4 +105,36 @@ test('a cut whose blocks come while another is written is not executed any more'
   desk.tick();
   await writing;
   expect(node.chain.head().height).toBe(1);
+});
+
+test('made-up blocks of one cut take no room of another cut’s, which lacks a block, and the cut is refused before all of them are here', async () => {
+  network = new DrivenNetwork();
+  const { node } = await network.start('a');
+  const maker = await network.start('b');
+  const id = await mineOn(maker.node, payout);
+  const nowMillis = node.chain.head().timestampMillis + 2 * CUT_MILLIS;
+  const honest = await deskOn(maker.node.ledger).build(1, 0, undefined, () => nowMillis);
+  const [header, body] = [maker.node.chain.block(id)?.header, maker.node.chain.blockBody(id)];
+  if (header === undefined || body === undefined) throw new Error('the block is not there');
+  // Each of a block that nobody worked for, both together as large as may wait, and another one that never comes.
+  const headers = [1, 2, 3, 4].map((byte) => new Uint8Array(HEADER_BYTES).fill(byte));
+  const made = [headers.slice(0, 2), headers.slice(2)].map((named) => {
+    const [ids, { header: before }] = [named.map(blockId), decodeProposedCut(honest.content)];
+    const cut = encodeCutHeader({ ...before, blockCount: ids.length, blocksRoot: blocksRoot(ids) });
+    return { ...honest, cut: nameOf(cutId(cut)), content: concat(cut, ...ids) };
+  });
+  const verdicts = new Map<CutName, boolean>();
+  const desk = deskOn(node.ledger, (_, cut, valid) => void verdicts.set(cut, valid));
+  for (const proposal of [honest, ...made]) desk.check(proposal);
+  const large = new Uint8Array(36 * 1024 * 1024);
+  const bring = (each = new Uint8Array(HEADER_BYTES)) =>
+    desk.arrived({ id: blockId(each), header: each, body: large, from: 'liar' });
+  bring(headers[0]);
+  bring(headers[2]);
+  desk.arrived({ id, header, body, from: 'b' });
+  await until(() => verdicts.size === 2);
+  // The first made-up one gave way before it was looked at.
+  bring(headers[0]);
+  await until(() => verdicts.size === 3);
+  expect([honest, ...made].map(({ cut }) => verdicts.get(cut))).toEqual([true, false, false]);
 });

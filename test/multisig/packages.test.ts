@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { developmentKey } from '../../node/genesis/development.ts';
 import { verifyMessage } from '../../node/ml-dsa.ts';
 import { formatAddress } from '../../protocol/address.ts';
+import { MAX_SUPPLY } from '../../protocol/amount.ts';
 import { type Bytes, concat, fromHex, toHex, utf8 } from '../../protocol/bytes.ts';
 import { id, LABELS } from '../../protocol/crypto/identifier.ts';
 import { attempt } from '../../protocol/errors.ts';
@@ -242,6 +243,9 @@ test('what the members cannot sign for is not packed: amounts that do not add up
     'unsupported_kind',
   );
   expect(codeOf(() => proposal(chain, two, [spend(1)], pays(), { fee: -1n }))).toBe('amount_range');
+  expect(codeOf(() => proposal(chain, two, [spend(1), spend(2, 0n)], pays()))).toBe('amount_range');
+  const all = [spend(1, MAX_SUPPLY), spend(2, MAX_SUPPLY)];
+  expect(codeOf(() => proposal(chain, two, all, pays(), { fee: MAX_SUPPLY }))).toBe('amount_range');
 });
 
 test('packages that are cut short, made longer or have a flipped bit are refused', () => {

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
-import { ByteReader, ByteWriter, fromHex, toHex } from '../../protocol/bytes.ts';
+import { ByteReader, ByteWriter, compareBytes, equalBytes, fromHex, toHex } from '../../protocol/bytes.ts';
 
 test('integers survive a round trip in little-endian order', () => {
   const bytes = new ByteWriter().u8(1).u16(0x0203).u32(0x04050607).u64(8n).u128(9n).text('ä').done();
@@ -54,6 +54,20 @@ test('integers at their bounds are those of a DataView', () => {
   expect(() => new ByteReader(new Uint8Array(7)).height()).toThrow(/8 bytes wanted, 7 left/);
 });
 
+test('bytes are equal only where all of them are, and one that begins another comes before it', () => {
+  const bytes = [[], [1], [1, 2], [1, 3], [2], [2, 1]].map((each) => Uint8Array.from(each));
+  for (const [i, a] of bytes.entries())
+    for (const [j, b] of bytes.entries())
+      expect([equalBytes(a, b), Math.sign(compareBytes(a, b))]).toEqual([i === j, Math.sign(i - j)]);
+});
+
+test('a field with a length of its own is not written longer than it may be read', () => {
+  expect(new ByteWriter().short(new Uint8Array(16), 16).text('ää', 4).done()).toHaveLength(22);
+  expect(() => new ByteWriter().short(new Uint8Array(17), 16)).toThrow('at most 16');
+  expect(() => new ByteWriter().text('äää', 5)).toThrow('at most 5');
+  expect(() => new ByteWriter().short(new Uint8Array(256))).toThrow('at most 255');
+});
+
 test('hex has one spelling', () => {
   expect(() => fromHex('AB')).toThrow(/only 0-9 and a-f/);
   expect(() => fromHex('abc')).toThrow(/odd number/);
@@ -75,13 +89,15 @@ test('a writer grows at any size of field', () => {
 test('hex text that is kept takes the memory of its characters: strangers choose how much of it a wallet reads', () => {
   setFlagsFromString('--expose-gc');
   const gc = runInNewContext('gc') as () => void;
-  const key = Uint8Array.from({ length: 1184 }, (_, i) => i);
-  const kept: string[] = [];
-  gc();
-  const before = process.memoryUsage().heapUsed;
-  for (let i = 0; i < 2_000; i++) kept.push(toHex(key));
-  gc();
-  expect(process.memoryUsage().heapUsed - before).toBeLessThan(3 * 2_000 * 2 * key.length);
-  expect(kept[7]).toBe(Buffer.from(key).toString('hex'));
+  for (const length of [48, 64, 65, 1184]) {
+    const key = Uint8Array.from({ length }, (_, i) => i);
+    const kept: string[] = [];
+    gc();
+    const before = process.memoryUsage().heapUsed;
+    for (let i = 0; i < 2_000; i++) kept.push(toHex(key));
+    gc();
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(3 * 2_000 * 2 * length);
+    expect(kept[7]).toBe(Buffer.from(key).toString('hex'));
+  }
   expect(toHex(new Uint8Array(0))).toBe('');
 });

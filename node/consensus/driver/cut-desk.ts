@@ -37,7 +37,13 @@ export type CutDeskDependencies = {
   readonly onExecuted?: ((seconds: number) => void) | undefined;
 };
 
-type Waiting = { readonly cut: ProposedCut; readonly arrived: Map<string, ArrivedBlock>; isBusy: boolean };
+type Waiting = {
+  readonly cut: ProposedCut;
+  readonly arrived: Map<string, ArrivedBlock>;
+  isBusy: boolean;
+  /** Blocks are looked at as they arrive, one after the other. */
+  looked: Promise<void>;
+};
 
 /** Rule 3: the least timestamp of the next cut. */
 export function nextEarliest(ledger: CutLedger, cutMillis: number): number {
@@ -92,7 +98,12 @@ export class CutDesk {
       this.#with.verdict(height, cut, true);
       return;
     }
-    this.#waiting.set(cut, { cut: decodeProposedCut(content), arrived: new Map(), isBusy: false });
+    this.#waiting.set(cut, {
+      cut: decodeProposedCut(content),
+      arrived: new Map(),
+      isBusy: false,
+      looked: Promise.resolve(),
+    });
     this.#advance(cut);
   }
 
@@ -142,9 +153,35 @@ export class CutDesk {
     for (const [cut, waiting] of this.#waiting)
       if (waiting.cut.blockIds.some((id) => nameOf(id) === name)) {
         waiting.arrived.set(name, block);
-        this.#makeRoom();
         if (this.#lacking(waiting).length === 0) this.#advance(cut);
+        else waiting.looked = waiting.looked.then(() => this.#look(cut, waiting, block.id)).catch(this.#with.lost);
+        this.#makeRoom();
       }
+  }
+
+  /** Before the others are here: one without work ends the wait for its cut, so that made-up bodies take no room of other cuts. */
+  async #look(name: CutName, waiting: Waiting, id: Bytes): Promise<void> {
+    const block = waiting.arrived.get(nameOf(id));
+    if (waiting.isBusy || this.#waiting.get(name) !== waiting || block === undefined) return;
+    // In the place of a wrong body another one is asked for at once.
+    if ((await this.#admit(name, waiting, block)) && !waiting.arrived.has(nameOf(id))) this.#advance(name);
+  }
+
+  /** False where the cut is not waited for any more. */
+  async #admit(name: CutName, waiting: Waiting, block: ArrivedBlock): Promise<boolean> {
+    const { ledger, verdict, blame } = this.#with;
+    const { cut, arrived } = waiting;
+    const admitted = await ledger.admit(block.header, block.body, cut);
+    if (this.#waiting.get(name) !== waiting) return false;
+    if (typeof admitted === 'object') {
+      this.#waiting.delete(name);
+      verdict(cut.header.height, name, false, admitted.impossible);
+      return false;
+    }
+    // The pool has it, or nobody should.
+    if (admitted !== 'later') arrived.delete(nameOf(block.id));
+    if (admitted === 'wrong_body') blame(block.from);
+    return true;
   }
 
   #makeRoom(): void {
@@ -210,22 +247,13 @@ export class CutDesk {
 
   /** Parents come before their children in a cut, and are added in this order. */
   async #judge(name: CutName, waiting: Waiting): Promise<void> {
-    const { ledger, verdict, blame } = this.#with;
+    const { ledger, verdict } = this.#with;
     const { cut, arrived } = waiting;
     const { height } = cut.header;
     for (const id of cut.blockIds) {
       const block = arrived.get(nameOf(id));
       if (ledger.isHere(id) || block === undefined) continue;
-      const admitted = await ledger.admit(block.header, block.body, cut);
-      if (this.#waiting.get(name) !== waiting) return;
-      if (admitted === 'wrong_body') {
-        arrived.delete(nameOf(id));
-        blame(block.from);
-      } else if (typeof admitted === 'object') {
-        this.#waiting.delete(name);
-        verdict(height, name, false, admitted.impossible);
-        return;
-      }
+      if (!(await this.#admit(name, waiting, block))) return;
     }
     await ledger.settled(tickMillis(this.#with.cutMillis), cut.blockIds);
     if (this.#waiting.get(name) !== waiting) return;
