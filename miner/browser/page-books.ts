@@ -61,7 +61,7 @@ export class PageBooks implements BooksOfPools {
     this.#watch = new BooksWatch(
       { address: options.address, worker: options.worker, api: options.api, expectedKey: undefined },
       {
-        read: (url) => readDocument(fetch, url),
+        read: (url) => readDocument(globalThis.fetch, url),
         alarm: (alarm) => this.#alarm(alarm),
         note: () => {},
         warn: (message, fields) => this.#warn(message, fields),
