@@ -73,7 +73,7 @@ export class DrivenNetwork {
       transport: this.network.transport(name),
       ...(signer && { signer }),
       log: silentLog,
-      now: steadyMillis,
+      now: (): number => steadyMillis(),
       steady: steadyMillis,
       ...altered,
     });

@@ -12,7 +12,7 @@ import type { Evidence } from '../../../protocol/staking/operation.ts';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { FairShare } from '../../../runtime/clients/fair-share.ts';
 import { SureShare } from '../../../runtime/clients/sure-share.ts';
-import { type WallClock, wallMillis } from '../../../runtime/clock/clock.ts';
+import { type LedgerClock, type SteadyClock, type WallClock, wallMillis } from '../../../runtime/clock/clock.ts';
 import { Timers } from '../../../runtime/clock/timers.ts';
 import type { Logger } from '../../../runtime/log/log.ts';
 import { type Adopt, type Adopted, adoptInto } from '../../chain/adopted-cut.ts';
@@ -85,9 +85,9 @@ export type DriverDependencies = {
   readonly signer?: Signer;
   readonly log: Logger;
   /** Milliseconds since 1970. */
-  now(): number;
+  readonly now: LedgerClock;
   /** The same by a monotonic clock. */
-  steady(): number;
+  readonly steady: SteadyClock;
   /** The raw system clock, if not the default: used to detect that the process was suspended. */
   readonly wall?: WallClock;
   /** Called with each event before the engine, and with the effects. */
