@@ -19,11 +19,14 @@ export type ApiLimits = {
   /** TCP connections in all, and from one client. */
   readonly connections: number;
   readonly connectionsPerClient: number;
+  /** Of unfinished requests, and of answers that clients have not taken yet, all together. */
+  readonly heldBytes: number;
   /** Whether `mempool_transactions` is offered. */
   readonly everyMempoolTransaction: boolean;
 };
 
 const CONNECTIONS = 16_384;
+const HELD_BYTES = 128 * 1024 * 1024;
 
 export const NODE_LIMITS: ApiLimits = {
   socket: {
@@ -38,6 +41,7 @@ export const NODE_LIMITS: ApiLimits = {
   notices: NO_RATE_LIMIT,
   connections: CONNECTIONS,
   connectionsPerClient: CONNECTIONS,
+  heldBytes: HELD_BYTES,
   everyMempoolTransaction: true,
 };
 
@@ -54,5 +58,6 @@ export const PUBLIC_LIMITS: ApiLimits = {
   notices: PUBLIC_NOTICE_LIMIT,
   connections: CONNECTIONS,
   connectionsPerClient: 256,
+  heldBytes: HELD_BYTES,
   everyMempoolTransaction: false,
 };

@@ -68,7 +68,7 @@ export class ApiHttp {
     this.#dependencies = dependencies;
     this.#list = routesOffered(options.version, options.network);
     this.#listJson = JSON.stringify(this.#list);
-    const { connections, connectionsPerClient } = options.limits;
+    const { connections, connectionsPerClient, heldBytes } = options.limits;
     this.#door = new Door(
       {
         name: 'api',
@@ -83,6 +83,7 @@ export class ApiHttp {
           answerMillis: 120_000,
           stallMillis: 30_000,
           idleMillis: 75_000,
+          heldBytes,
         },
         hosts: options.hosts,
         origins: options.browserOrigins,

@@ -81,6 +81,7 @@ export const WEB_LIMITS: DoorLimits = {
   answerMillis: 120_000,
   stallMillis: 30_000,
   idleMillis: 75_000,
+  heldBytes: 128 * 1024 * 1024,
 };
 
 /** Expensive requests of one client that may wait for the one in progress. */

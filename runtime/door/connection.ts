@@ -1,4 +1,5 @@
 /** The state of one socket of the listener: what it is waiting for, since when, and whether that is too long. */
+import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { MonotonicClock } from '../clock/clock.ts';
@@ -38,6 +39,9 @@ export class Connection {
   #since: number;
   /** Requests without an answer; more than one when they are pipelined. */
   #requests = 0;
+  readonly #answers = new Set<ServerResponse>();
+  /** Bytes read up to the last answer. */
+  #answeredTo = 0;
   #isFresh = true;
   #isKept = false;
   isLeaving = false;
@@ -68,13 +72,24 @@ export class Connection {
     return this.#requests > 0;
   }
 
-  begin(): void {
+  /** Bytes of a request that is not answered yet, and of answers that the client has not taken: what it is being sent, and whole ones behind that. */
+  get heldBytes(): number {
+    let bytes = this.socket.writableLength + Math.max(0, this.socket.bytesRead - this.#answeredTo);
+    for (const answer of this.#answers) if (answer.socket === null) bytes += answer.writableLength;
+    return bytes;
+  }
+
+  /** `answer`: where it is no WebSocket that is asked for. */
+  begin(answer?: ServerResponse): void {
+    if (answer !== undefined) this.#answers.add(answer);
     this.#isFresh = false;
     if (this.#requests++ === 0) this.#since = this.#lists.now();
     this.work();
   }
 
-  done(): void {
+  done(answer: ServerResponse): void {
+    this.#answers.delete(answer);
+    this.#answeredTo = this.socket.bytesRead;
     this.#requests--;
     this.#since = this.#lists.now();
     this.#longerMillis = 0;
@@ -109,6 +124,7 @@ export class Connection {
 
   /** It became a WebSocket, owned by another object, or was closed. */
   handOver(): void {
+    this.#answeredTo = Number.POSITIVE_INFINITY;
     this.#lists.all.delete(this);
     this.#lists.waiting.delete(this);
   }

@@ -49,6 +49,8 @@ export type DoorLimits = PlaceLimits & {
   readonly stallMillis: number;
   /** Between two requests. */
   readonly idleMillis: number;
+  /** Of unfinished requests, and of answers that clients have not taken yet, all together; without it they are not bounded. */
+  readonly heldBytes?: number;
 };
 
 /** For listeners that serve a few programs with small answers. */
@@ -134,6 +136,8 @@ export class Door {
   /** Requests that are being handled, also those whose client is gone: what they read must not be closed before they end. */
   readonly #running = new Set<Promise<void>>();
   readonly #connections = new Set<Connection>();
+  /** Those and the WebSockets that some of them became. */
+  readonly #all = new Set<Connection>();
   readonly #waiting = new Waiting<Connection>();
   readonly #turns: ClientTurns | undefined;
   readonly #words: NonNullable<DoorHandlers['words']>;
@@ -237,7 +241,7 @@ export class Door {
     }
     const lists = { all: this.#connections, waiting: this.#waiting, now: this.#now };
     limitPackets(socket, MAX_PIPELINED, (fault) => this.#refuseHead(socket, fault));
-    new Connection(socket, place, isSameMachine(remoteAddress, localAddress), lists);
+    this.#all.add(new Connection(socket, place, isSameMachine(remoteAddress, localAddress), lists));
     socket.on('close', this.#gone);
   }
 
@@ -267,6 +271,7 @@ export class Door {
 
   #release(connection: Connection): void {
     connection.handOver();
+    this.#all.delete(connection);
     this.#places.giveBack(connection.place);
   }
 
@@ -282,13 +287,36 @@ export class Door {
   #look(): void {
     for (const connection of this.#connections)
       if (connection.isOver(this.#options.limits)) connection.socket.destroy();
+    this.#freeMemory();
+  }
+
+  /** Whoever asks slowly, or does not read the answer, fills the program's memory. The clients that hold most lose what they hold. */
+  #freeMemory(): void {
+    const { heldBytes = Number.POSITIVE_INFINITY } = this.#options.limits;
+    const byClient = new Map<string, number>();
+    let all = 0;
+    const holding: { readonly connection: Connection; readonly bytes: number }[] = [];
+    for (const connection of this.#all) {
+      const bytes = connection.heldBytes;
+      if (bytes === 0) continue;
+      holding.push({ connection, bytes });
+      byClient.set(connection.place, (byClient.get(connection.place) ?? 0) + bytes);
+      all += bytes;
+    }
+    if (all <= heldBytes) return;
+    const ofClient = ({ connection }: { readonly connection: Connection }) => byClient.get(connection.place) as number;
+    for (const { connection, bytes } of holding.sort((a, b) => ofClient(b) - ofClient(a) || b.bytes - a.bytes)) {
+      if (all <= heldBytes) return;
+      all -= bytes;
+      connection.socket.destroy();
+    }
   }
 
   #request(request: IncomingMessage, response: ServerResponse): void {
     const connection = connectionOf(request.socket);
     if (connection === undefined || connection.isLeaving || connection.requests >= MAX_PIPELINED)
       return void request.socket.destroy();
-    connection.begin();
+    connection.begin(response);
     if (hasBody(request)) {
       connection.wait();
       request.once('end', () => connection.work());
@@ -297,7 +325,7 @@ export class Door {
       });
     }
     response.once('prefinish', () => connection.wait());
-    response.on('close', () => connection.done());
+    response.on('close', () => connection.done(response));
     response.on('error', () => response.destroy());
     this.#inTurn(request, request, () => this.#serve(request, response));
   }

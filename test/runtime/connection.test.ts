@@ -1,4 +1,5 @@
 /** How long an answer may take. */
+import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { Connection } from '../../runtime/door/connection.ts';
@@ -44,7 +45,7 @@ test('a longer answer has its time, and the next one on the same connection has 
   connection.mayTakeLonger(500);
   expect([1_500, 1_501].map((now) => isOver(connection, now))).toEqual([false, true]);
   clock = 2_000;
-  connection.done();
+  connection.done({} as ServerResponse);
   connection.begin();
   expect([3_000, 3_001].map((now) => isOver(connection, now))).toEqual([false, true]);
 });

@@ -302,7 +302,8 @@ export class PeerHost implements HostSide {
   }
 
   async #tellPeers(stream: Stream, connection: Connection): Promise<void> {
-    if (!this.#frames.take(this.#holderOf(connection), FRAMES_OF_ADDRESSES)) return this.#tooManyFrames(connection);
+    if (!this.#frames.take(`${connection.remotePeer}`, this.#holderOf(connection), FRAMES_OF_ADDRESSES))
+      return this.#tooManyFrames(connection);
     const from = ipOf(connection.remoteAddr.toString());
     await answerStream(stream, { bytes: 16, millis: HELLO_MILLIS }, async () => {
       if (!this.#ready.has(connection.remotePeer.toString())) return undefined;
@@ -349,7 +350,7 @@ export class PeerHost implements HostSide {
       connection === undefined ? `${id}` : this.#holderOf(connection);
     limitFrames(gossip, (id, bytes) => {
       const connection = connectionOf(id);
-      const mayCome = this.#gossipFrames.take(holderOf(id, connection), 1 + bytes / BYTES_OF_A_FRAME);
+      const mayCome = this.#gossipFrames.take(`${id}`, holderOf(id, connection), 1 + bytes / BYTES_OF_A_FRAME);
       if (!mayCome && connection !== undefined) this.#tooManyFrames(connection);
       return mayCome;
     });
