@@ -327,7 +327,10 @@ export class BlockExchange {
   }
 
   /** The first that is known, or else the first stranger: a direct connection before a circuit, which comes last, as the direct one may be dead, and not known to be. */
-  #firstOf(all: readonly Peer[], isOpen: (peer: Peer) => boolean): [known?: Peer, stranger?: Peer] {
+  #firstOf(
+    all: readonly Peer[],
+    isOpen: (peer: Peer) => boolean,
+  ): readonly [known: Peer | undefined, stranger?: Peer | undefined] {
     const { transport } = this.#with;
     let stranger: Peer | undefined;
     for (const way of [(peer: Peer) => transport.nearest(peer), (peer: Peer) => peer])
