@@ -10,10 +10,8 @@ import { MiniBar } from './mine/mini-bar.tsx';
 import { Celebration } from './notify/celebration.tsx';
 import { useNotifications } from './notify/notifications.tsx';
 import { linkTo, type MinerTab, PAGES, type Place, titleOf } from './router.ts';
-import { LanguageChoice } from './view/language-choice.tsx';
-import { PauseButton } from './view/pause-button.tsx';
+import { LanguageChoice, PauseButton, ThemeChoice } from './view/page-foot.tsx';
 import { PoolPage } from './view/pool-page.tsx';
-import { ThemeChoice } from './view/theme-choice.tsx';
 import { shownLanguage, word } from './words/language.ts';
 
 // What is below the first page is loaded when it is opened: the miner is the heaviest part of all.

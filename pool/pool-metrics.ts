@@ -5,9 +5,7 @@ import { balanceSheet } from './books/sheet.ts';
 import type { Sql } from './database/connect.ts';
 import { SERVICES } from './journal/journal-record.ts';
 import { countSuspects } from './luck/luck-figures.ts';
-import { mailMetrics } from './mail/mail-metrics.ts';
 import { payoutsHeld } from './payout/payout-hold.ts';
-import { readTotal, readTotals } from './read-totals.ts';
 
 export type PoolMetricsDependencies = {
   readonly sql: Sql;
@@ -30,6 +28,55 @@ export type PoolMetricsDependencies = {
   /** Mails to miners since the start, by result; undefined where the pool sends none. */
   readonly mails: (() => Readonly<Record<string, number>>) | undefined;
 };
+
+/** A total from the database as a counter: it grows by what was added since the last read. */
+function readTotal(add: (amount: number) => void): (total: number) => void {
+  let known = 0;
+  return (total) => {
+    if (total <= known) return;
+    add(total - known);
+    known = total;
+  };
+}
+
+export function readTotals(add: (amount: number, label: string) => void): (total: number, label: string) => void {
+  const totals = new Map<string, (total: number) => void>();
+  return (total, label) => {
+    const set = totals.get(label) ?? readTotal((amount) => add(amount, label));
+    totals.set(label, set);
+    set(total);
+  };
+}
+
+/** Mails to miners. Counted where they are sent, in the accountant's instance; how many wait is the same everywhere. */
+export function mailMetrics(
+  metrics: Metrics,
+  tally: () => Readonly<Record<string, number>>,
+  sql: Sql,
+): () => Promise<void> {
+  const total = metrics.counter('svc_pool_mails_total', {
+    help: 'Mails to miners by result: sent, or why not',
+    labels: ['result'],
+  });
+  const results = readTotals((amount, result) => total.add(amount, { result }));
+  const waiting = metrics.gauge('svc_pool_mails_waiting', {
+    help: 'Miners whose next mail waits, by kind',
+    labels: ['kind'],
+  });
+  for (const result of Object.keys(tally())) total.add(0, { result });
+  metrics.beforeScrape(() => {
+    for (const [result, count] of Object.entries(tally())) results(count, result);
+  });
+  return async () => {
+    const [counts] = await sql<{ confirmation: number; news: number }[]>`select
+      count(*) filter (where not confirmed and asked_at is null)::int as confirmation,
+      count(*) filter (where confirmed and exists
+        (select 1 from miner_news n where n.account_id = m.account_id and n.channel = 'mail'))::int as news
+      from miner_mails m where mailbox is not null`;
+    waiting.set(counts?.confirmation ?? 0, { kind: 'confirmation' });
+    waiting.set(counts?.news ?? 0, { kind: 'news' });
+  };
+}
 
 export function poolMetrics(metrics: Metrics, dependencies: PoolMetricsDependencies): () => Promise<void> {
   const { sql, api } = dependencies;

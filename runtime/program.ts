@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs';
 import { steadyMillis } from './clock/clock.ts';
 import {
   type CommandSpec,
+  type CommandTree,
   nearest,
   type OptionTable,
   type Parsed,
@@ -14,7 +15,6 @@ import {
   UsageError,
   type ValuesOf,
 } from './command-line/command-line.ts';
-import type { CommandTree } from './command-line/command-tree.ts';
 import { completions, SHELLS, type Shell } from './command-line/completions.ts';
 import { PROGRAM_ROWS, section } from './command-line/help.ts';
 import { manPage } from './command-line/man-page.ts';

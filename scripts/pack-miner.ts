@@ -11,6 +11,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   writeFileSync,
@@ -18,7 +19,6 @@ import {
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { fetchDebianLibraries } from './debian-libraries.ts';
 import { elfFiles } from './elf-files.ts';
 import { packModules, packSources } from './packed-modules.ts';
 import { nodeBinary } from './release/node-binary.ts';
@@ -66,6 +66,39 @@ Cards of NVIDIA without a display: set VK_ICD_FILENAMES to the driver's nvidia_i
 `;
 
 class Refused extends Error {}
+
+const PACKAGES = ['libvulkan1', 'libstdc++6', 'libgcc-s1'];
+const DEBIAN_NAMES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };
+
+/**
+ * Libraries of another architecture from the Debian mirror of this machine, without changing anything of its package
+ * lists: the unpacked folder; undefined if there is no apt, or the mirror is unavailable.
+ */
+function fetchDebianLibraries(arch: string, scratch: string): string | undefined {
+  const apt = join(scratch, 'apt');
+  const unpacked = join(apt, 'unpacked');
+  for (const path of ['lists/partial', 'cache/archives/partial', 'unpacked'])
+    mkdirSync(join(apt, path), { recursive: true });
+  const own = [
+    `Dir::State::Lists=${join(apt, 'lists')}`,
+    'Dir::State::status=/dev/null',
+    `Dir::Cache=${join(apt, 'cache')}`,
+    `APT::Architecture=${DEBIAN_NAMES[arch]}`,
+    `APT::Architectures=${DEBIAN_NAMES[arch]}`,
+    'APT::Sandbox::User=root',
+    'Debug::NoLocking=1',
+  ].flatMap((setting) => ['-o', setting]);
+  const quiet = { cwd: apt, stdio: 'ignore' } as const;
+  try {
+    execFileSync('apt-get', [...own, 'update'], quiet);
+    execFileSync('apt-get', [...own, 'download', ...PACKAGES], quiet);
+    for (const name of readdirSync(apt))
+      if (name.endsWith('.deb')) execFileSync('dpkg-deb', ['-x', join(apt, name), unpacked], quiet);
+    return unpacked;
+  } catch {
+    return undefined;
+  }
+}
 
 /** Where the libraries are: the folder that was named, this machine's own, or what Debian has for another architecture. */
 function libraryFolders({ arch, folders }: Platform, given: string | undefined, scratch: string): string[] {

@@ -3,7 +3,7 @@
  * again.
  */
 import { type Bytes, fromHex } from '../../protocol/bytes.ts';
-import { hexSlice } from '../../runtime/native/hex-slice.ts';
+import { hexSlice } from '../../runtime/native/native-hex.ts';
 import type { BodyState, FarmState, TermsState } from './job-log.ts';
 import type { HeldWork, SessionRecord } from './session-record.ts';
 

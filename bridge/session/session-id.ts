@@ -1,5 +1,5 @@
 /** Session ids: the first byte names the thread, so that the main thread knows which thread has the session; the rest is random. */
-import { hexSlice } from '../../runtime/native/hex-slice.ts';
+import { hexSlice } from '../../runtime/native/native-hex.ts';
 
 const SESSION_ID_BYTES = 16;
 

@@ -4,7 +4,7 @@
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { CODE, type StratumCode, stratumError } from '../../protocol/stratum/errors.ts';
-import { hexSlice } from '../../runtime/native/hex-slice.ts';
+import { hexSlice } from '../../runtime/native/native-hex.ts';
 import type { AcceptedShare, BlockFate, FoundBlock, RefusedShare, ShareSink, WorkerEvent } from './sink.ts';
 
 export type WorkerCounters = {

@@ -2,7 +2,6 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { LiveFrame } from '../../pool/api/documents.ts';
 import { type PoolError, read, readTogether } from './client.ts';
-import { firstDocument } from './first-document.ts';
 import { FIRST_WAIT, LiveFeed, type LiveState, nextWait } from './live.ts';
 import { keepFresh } from './pause.ts';
 
@@ -16,6 +15,30 @@ export type Loaded<T> = { readonly data: T | undefined; readonly error: PoolErro
 
 /** Temporary failures: no answer, too many requests, or the pool is not ready. */
 const mayPass = ({ status }: PoolError): boolean => status === 0 || status === 429 || status >= 500;
+
+/** Pages that open later than this read the pool's figures anew. */
+const FRESH_MILLIS = 10_000;
+const PATH = 'pool';
+
+let known: unknown;
+
+/**
+ * The pool's figures that came with the page (pool/api/public/first-page.ts): they are on the screen with the first
+ * paint. Undefined where the page came without them, and later on.
+ */
+function firstDocument<T>(path: string | undefined): T | undefined {
+  if (path !== PATH || performance.now() > FRESH_MILLIS) return undefined;
+  known ??= parsed(document.getElementById('first-document')?.textContent);
+  return known as T | undefined;
+}
+
+function parsed(text: string | null | undefined): unknown {
+  try {
+    return text ? JSON.parse(text) : undefined;
+  } catch {
+    return undefined;
+  }
+}
 
 /** `path` undefined reads nothing. A temporary failure is retried soon, whatever the interval. */
 export function useDocument<T>(path: string | undefined, everyMillis = 30_000): Loaded<T> {

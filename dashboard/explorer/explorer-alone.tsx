@@ -1,17 +1,15 @@
 /** The explorer without a pool: a page of its own that reads any node that admits it. `?node=URL` names the node; the browser remembers it. */
 
+import '../theme.css';
 import { useEffect, useState } from 'preact/hooks';
 import { usePlace } from '../data/place.ts';
 import { titleOf } from '../router.ts';
 import { showPage } from '../show-page.tsx';
 import { rememberedTheme, showTheme } from '../theme.ts';
-import { LanguageChoice } from '../view/language-choice.tsx';
-import { PauseButton } from '../view/pause-button.tsx';
-import { ThemeChoice } from '../view/theme-choice.tsx';
+import { LanguageChoice, PauseButton, ThemeChoice } from '../view/page-foot.tsx';
 import { loadPageWords, word } from '../words/language.ts';
 import { nodeAddress, readFrom } from './explorer-node.ts';
 import { ExplorerPage } from './explorer-page.tsx';
-import '../theme.css';
 
 const REMEMBERED = 'svc-explorer-node';
 

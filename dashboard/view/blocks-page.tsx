@@ -6,7 +6,7 @@ import { formatCoins } from '../../protocol/amount.ts';
 import { query } from '../data/client.ts';
 import { type CsvColumn, csvTime } from '../data/csv.ts';
 import { useDocument, useNow } from '../data/hooks.ts';
-import { type PaidIn, usePaidIn } from '../data/paid-in.ts';
+import { type PaidIn, usePaidIn } from '../data/pace.ts';
 import { ChainLink, CutLink, FactList, type Facts } from '../explorer/links.tsx';
 import { ago, coins, count, fullTime, MODES, percent } from '../format.ts';
 import { explorerLink, linkTo } from '../router.ts';

@@ -5,7 +5,6 @@ import { useRef, useState } from 'preact/hooks';
 import { amountParts, clock, coins, count, date, fullTime, roundedCoins, shortId } from '../format.ts';
 import { linkTo } from '../router.ts';
 import { word, wordAround } from '../words/language.ts';
-import { copyText } from './copy-text.ts';
 import { useHeldFocus } from './focus.ts';
 import { say } from './say.ts';
 
@@ -292,6 +291,36 @@ type CopyState = 'ready' | 'copied' | 'refused';
 const COPY_SAID = { copied: 'part.copied', refused: 'part.not_copied' } as const;
 const COPIED_MILLIS = 2_000;
 const REFUSED_MILLIS = 6_000;
+
+/** Puts text on the clipboard; false when the browser did not let it. Pages of plain http have no `navigator.clipboard`, only the older command. */
+async function copyText(text: string): Promise<boolean> {
+  const isWritten = await navigator.clipboard?.writeText(text).then(
+    () => true,
+    () => false,
+  );
+  return isWritten === true || copyMarked(text);
+}
+
+/** Marks the text in a field that is not seen, and has it copied as Ctrl-C would. */
+function copyMarked(text: string): boolean {
+  const focused = document.activeElement;
+  const field = document.createElement('textarea');
+  field.value = text;
+  field.readOnly = true;
+  field.setAttribute('aria-hidden', 'true');
+  field.style.position = 'fixed';
+  field.style.opacity = '0';
+  document.body.append(field);
+  try {
+    field.select();
+    return document.execCommand('copy');
+  } catch {
+    return false;
+  } finally {
+    field.remove();
+    if (focused instanceof HTMLElement) focused.focus({ preventScroll: true });
+  }
+}
 
 /** What became of a copy, for some seconds: shown, and said to those who do not see it. */
 function useCopy(text: string): [CopyState, () => void] {

@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { BlocksDocument, PoolBlock, PoolDocument, ServiceDocument } from '../../pool/api/documents.ts';
 import { PoolChart } from '../chart/pool-chart.tsx';
 import { useDocument, useLive } from '../data/hooks.ts';
-import { usePaidIn } from '../data/paid-in.ts';
+import { usePaidIn } from '../data/pace.ts';
 import { isPaused, usePaused } from '../data/pause.ts';
 import { ago, blockEvery, counted, hashRate, MODES, percent } from '../format.ts';
 import { linkTo } from '../router.ts';

@@ -9,8 +9,9 @@ import {
   historyPoints,
   hoursOf,
   type Point,
+  SPARK,
+  sparkLine,
 } from '../chart/chart-points.ts';
-import { Spark } from '../chart/spark.tsx';
 import { useDocument } from '../data/hooks.ts';
 import { count, counted, DAY_SECONDS, duration, hashRate, overTime } from '../format.ts';
 import { word } from '../words/language.ts';
@@ -52,6 +53,21 @@ const networkLabel = (millis: number): string =>
 
 /** A younger pool has no line to show. */
 const YOUNG_MILLIS = 10 * 60_000;
+
+/** A small line without numbers below a figure: whether what it names rises or falls. The chart of the page has the numbers. */
+function Spark({ points, what }: { points: readonly Point[]; what: string }) {
+  const line = sparkLine(points);
+  return (
+    <>
+      <svg class="spark" viewBox={`0 0 ${SPARK.width} ${SPARK.height}`} preserveAspectRatio="none" aria-hidden="true">
+        {line === undefined ? null : <polyline points={line} vector-effect="non-scaling-stroke" />}
+      </svg>
+      <span class="what" aria-hidden="true">
+        {line === undefined ? '' : what}
+      </span>
+    </>
+  );
+}
 
 export function PoolFigures({ pool, now }: { pool: PoolDocument; now: number }) {
   const trends = useTrends(pool.since_millis);

@@ -6,7 +6,7 @@
 import { ProtocolError } from '../../protocol/errors.ts';
 import type { ErrorReply } from '../../protocol/stratum/errors.ts';
 import type { Reconnect, Subscribed } from '../../protocol/stratum/messages.ts';
-import type { MonotonicClock } from '../../runtime/clock/clock.ts';
+import { type MonotonicClock, monotonicMillis } from '../../runtime/clock/clock.ts';
 import type { Refusal } from '../miner-error.ts';
 import { type BooksEvents, LinkBooks } from './link-books.ts';
 import { PoolOrder } from './pool-order.ts';
@@ -436,4 +436,12 @@ export class PoolClient {
   }
 }
 
-export { systemClock } from './system-clock.ts';
+/** The clock, chance and timers of the system, for callers that bring none of their own. */
+export const systemClock = {
+  now: monotonicMillis,
+  random: Math.random,
+  every: (millis: number, act: () => void): (() => void) => {
+    const timer = setInterval(act, millis);
+    return () => clearInterval(timer);
+  },
+};

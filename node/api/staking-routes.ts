@@ -7,7 +7,7 @@ import { ID_BYTES, id, idFromHex } from '../../protocol/crypto/identifier.ts';
 import { splitHalves } from '../../protocol/ledger/emission.ts';
 import { selfBondId } from '../../protocol/staking/names.ts';
 import { nativeHex } from '../../runtime/native/native-hex.ts';
-import type { Staking } from '../full-node.ts';
+import type { Chain, Staking } from '../full-node.ts';
 import { type Position, releaseOf } from '../ledger/staking/position.ts';
 import { sweepReached } from '../ledger/staking/slashing.ts';
 import { asOf, isActive, type Validator } from '../ledger/staking/validator.ts';
@@ -16,7 +16,6 @@ import { addressText, cursorPlace, ownerPlace } from './address-routes.ts';
 import { type ApiContext, type Handlers, readAddresses } from './api-context.ts';
 import { refusal } from './api-error.ts';
 import { makeCursor } from './cursor.ts';
-import { ofOneCut } from './one-cut.ts';
 
 /** Rows read, of all states, for a page of one state. */
 const VALIDATORS_LOOKED_AT = 256;
@@ -80,6 +79,19 @@ const headOf = (context: ApiContext, staking: Staking) => ({
   interval_cuts: staking.intervalCuts,
   validator_set_id: nativeHex(staking.stake.committee.setId),
 });
+
+const TRIES = 20;
+const RETRY_MILLIS = 1_000;
+
+/** The result of reads at one cut, which is the head when this resolves. If the head moves meanwhile, everything is read again. */
+async function ofOneCut<T>(chain: Pick<Chain, 'head'>, read: () => Promise<T>): Promise<T> {
+  for (let tries = 0; tries < TRIES; tries++) {
+    const { height } = chain.head();
+    const value = await read();
+    if (chain.head().height === height) return value;
+  }
+  throw refusal('too_busy', 'cuts come faster than this can be read; try again', {}, RETRY_MILLIS);
+}
 
 export const stakingRoutes: Pick<
   Handlers,

@@ -3,15 +3,19 @@
  * comes first, then the outlines of the five sets, the blocks of the cuts, and the pieces set by set.
  */
 
-import type { Bytes } from '../../protocol/bytes.ts';
+import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { MAX_BODY_BYTES } from '../../protocol/ledger/body.ts';
-import { HEADER_BYTES } from '../../protocol/ledger/header.ts';
-import type { WorkRate } from '../ledger/retarget.ts';
-import { ratesAfter } from './anchor-targets.ts';
+import { blockId, decodeHeader, HEADER_BYTES } from '../../protocol/ledger/header.ts';
+import { workOfTarget } from '../../protocol/ledger/target.ts';
+import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
+import type { BlockRecord } from '../full-node.ts';
+import { nextRate, type WorkRate } from '../ledger/retarget.ts';
+import { type LedgerState, windowOf } from '../ledger/state.ts';
+import { readTransaction } from '../ledger/work-block.ts';
+import { readCandidate } from '../mining/candidate.ts';
 import { maxPieceBytes, type ProvenPiece, readPiece } from './beside-entries.ts';
 import { SET_NAMES, SETS, type SetName } from './committed-sets.ts';
 import { MAX_OUTLINE_BYTES, type Piece, readOutline } from './set-outline.ts';
-import { readSnapshotBlock, type SnapshotBlock } from './snapshot-blocks.ts';
 import { checkPart, falsePart } from './snapshot-error.ts';
 import { decodeSnapshotHead, type ProvenCut, type ProvenHead, proveHead } from './snapshot-head.ts';
 
@@ -51,6 +55,83 @@ export const outlineRules = ({ state }: ProvenHead): readonly PartRule<OutlinedS
       pieces: checkPart(`the outline of ${set}`, () => readOutline(bytes, state[set], SETS[set].pieceEntries)),
     }),
   }));
+
+type RegisteredWork = { readonly anchorHeight: number; readonly work: bigint };
+
+const workOf = (blocks: readonly RegisteredWork[]): bigint => blocks.reduce((sum, { work }) => sum + work, 0n);
+
+/**
+ * The work rates after the cuts of a snapshot. A block is checked against the target of its anchor, which is in the
+ * anchor's state and in no header; the others follow from the rate before the first of these cuts and from the
+ * registered blocks (ledger rule 39), so that none has to be trusted. `cuts` are the blocks of the cut of height `first` and of those after it; `rate` is that after
+ * the first. One rate for each.
+ */
+function ratesAfter(
+  rate: WorkRate,
+  first: number,
+  cuts: readonly (readonly RegisteredWork[])[],
+  minimumWork: bigint,
+): WorkRate[] {
+  const rates = [rate];
+  for (let i = 1; i < cuts.length; i++) {
+    const height = first + i;
+    const [before, now] = [cuts[i - 1] ?? [], cuts[i] ?? []];
+    const newest = now.filter(({ anchorHeight }) => anchorHeight === height - 1);
+    // A block on the cut before that can have been registered by that cut and by this one.
+    const blocksBefore = [...before, ...now].filter(({ anchorHeight }) => anchorHeight === height - 2).length;
+    const figures = { work: workOf(newest), blocks: newest.length, blocksBefore };
+    rates.push(nextRate(rates[i - 1] as WorkRate, workOf(now), figures, minimumWork));
+  }
+  return rates;
+}
+
+/** The blocks that the cuts of a snapshot registered: each proves itself, by its identifier and by the roots in its header. Those whose anchors are not paid yet are needed when they are. */
+type SnapshotBlock = RegisteredWork & {
+  readonly transactionCount: number;
+  /** Of a block whose anchor's window is open. */
+  readonly record?: BlockRecord;
+};
+
+type ExpectedBlock = { readonly id: Bytes; readonly cutHeight: number; readonly hasBody: boolean };
+
+/** `header 312 | body`; of the first cut's blocks only the header counts, and there is no body. */
+function readSnapshotBlock(bytes: Bytes, expected: ExpectedBlock, state: LedgerState): SnapshotBlock {
+  const headerBytes = Uint8Array.from(bytes.subarray(0, HEADER_BYTES));
+  const bodyBytes = bytes.subarray(HEADER_BYTES);
+  return checkPart(`a block of cut ${expected.cutHeight}`, () => {
+    if (!equalBytes(blockId(headerBytes), expected.id))
+      throw falsePart(`a block of cut ${expected.cutHeight} is another`);
+    const header = decodeHeader(headerBytes);
+    const { anchorHeight } = header;
+    const work = workOfTarget(header.target);
+    if (!expected.hasBody) {
+      if (bodyBytes.length > 0) throw falsePart('a block has a body that is not needed');
+      return { anchorHeight, work, transactionCount: 0 };
+    }
+    const block = readCandidate(headerBytes, header, bodyBytes, (wire, leaf) =>
+      readTransaction(wire, state.chainId, leaf),
+    );
+    if ('code' in block) throw falsePart(`a block of cut ${expected.cutHeight}: ${block.message}`);
+    const transactionCount = block.transactions.length;
+    const open = windowOf(state, anchorHeight)?.blocks.find(({ id }) => equalBytes(id, expected.id));
+    if (open === undefined) return { anchorHeight, work, transactionCount };
+    const record: BlockRecord = {
+      id: expected.id,
+      header: headerBytes,
+      anchorHeight,
+      dueHeight: anchorHeight + REGISTRATION_WINDOW,
+      acceptedMillis: block.header.timestampMillis,
+      origin: 'relayed',
+      payout: block.body.payout,
+      extranonce: block.body.extranonce,
+      parents: block.body.parents,
+      transactionCount,
+      registeredHeight: expected.cutHeight,
+      reward: { state: 'pending', fees: open.feeShare },
+    };
+    return { anchorHeight, work, transactionCount, record };
+  });
+}
 
 export function* blockRules({ cuts, state }: ProvenHead): Generator<PartRule<SnapshotBlock>> {
   for (const [i, { header, blockIds }] of cuts.entries())

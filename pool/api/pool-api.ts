@@ -17,7 +17,7 @@ import { publicPoolKey } from '../receipts/pool-key.ts';
 import type { InstanceFigures, SharedState } from '../shared/shared-state.ts';
 import { RateBoard } from '../stats/rates.ts';
 import type { WebhookReach } from '../webhooks/webhook-target.ts';
-import { AnswerCache } from './answer-cache.ts';
+import { AnswerCache, keepingAnswers } from './answer-cache.ts';
 import { booksRoutes } from './books/books-routes.ts';
 import { BooksView } from './books/books-view.ts';
 import { LedgerView } from './books/ledger-view.ts';
@@ -50,7 +50,6 @@ import { type ChainView, type PoolTerms, PoolView } from './public/pool-view.ts'
 import { publicRoutes } from './public/public-routes.ts';
 import { statusOf } from './public/status.ts';
 import { type Route, route } from './route.ts';
-import { keepingAnswers } from './send-answer.ts';
 
 export type PoolApiOptions = {
   readonly terms: PoolTerms;

@@ -216,3 +216,7 @@ export function readMinerAddress(text: string, network: NetworkName): Address {
     throw error;
   }
 }
+
+/** A route of the operator: under `/operator`, behind the token. */
+export const operator = <A, P = Nothing, Q = Nothing, B = undefined>(definition: Definition<A, P, Q, B>): Route =>
+  route({ ...definition, path: `/operator${definition.path}`, group: 'Operator', operator: true });

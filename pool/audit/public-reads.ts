@@ -3,8 +3,7 @@
  * answers.
  */
 
-import type { BooksSources } from '../../protocol/books/books-evidence.ts';
-import { NEWER_MILLIS } from '../../protocol/books/books-evidence.ts';
+import { type BooksSources, NEWER_MILLIS } from '../../protocol/books/books-evidence.ts';
 import { isBusy, PoolSilence, retryAfterMillis } from '../../protocol/books/pool-silence.ts';
 import { steadyNow } from '../../runtime/clock/clock.ts';
 import { plainFetch } from '../../runtime/node-client/http-fetch.ts';
@@ -122,3 +121,9 @@ export async function* pagesOf<T>(
     cursor = next;
   }
 }
+
+/** Limits of a check that a person waits for: a pool may answer each of many requests slowly, or ask to wait before each. */
+const CHECK_LIMITS = { answerMillis: 15_000, totalMillis: 30 * 60_000, waitMillis: 600_000 } as const;
+
+/** Reads a pool's public API for a check that a person waits for. */
+export const publishedApi = (api: string): BooksSources['pool'] => publicPool(api, CHECK_LIMITS);

@@ -26,7 +26,6 @@ import {
   type ShareRecord,
 } from '../journal/journal-record.ts';
 import { takeStats } from '../stats/take.ts';
-import { placeOfEntry } from './entry-order.ts';
 import { ensureAccounts } from './made-accounts.ts';
 import { keepNotedTerms } from './noted-terms.ts';
 import { OwnWorkers } from './own-workers.ts';
@@ -34,7 +33,6 @@ import { ensureSharePartitions } from './partitions.ts';
 import { ShareIdentities } from './share-identities.ts';
 import { LaterWork, SharePlaces } from './share-slice.ts';
 import { openSlices } from './slices.ts';
-import { setAside, type UnreadRecord } from './unread-records.ts';
 
 export const serviceNumber = (service: (typeof SERVICES)[number]): number => SERVICES.indexOf(service);
 
@@ -78,6 +76,39 @@ export class EntryGapError extends Error {
 
 /** Accounts whose id is remembered: far more than a batch has entries. */
 const CACHED_ACCOUNTS = 200_000;
+
+type UnreadRecord = Pick<JournalEntry, 'bootId' | 'sequence' | 'record'> & { readonly reason: string };
+
+/**
+ * Records of journals that cannot be read: a damaged disk, a bug, or a compromised front end. They are stored unchanged
+ * and count nothing. The books continue: one bad record must not delay all other shares.
+ */
+async function setAside(transaction: Transaction, records: readonly UnreadRecord[]): Promise<void> {
+  if (records.length === 0) return;
+  const hexOf = (record: UnreadRecord['record']) => Buffer.from(record).toString('hex');
+  await transaction`insert into unread_records (boot_id, sequence, record, reason)
+    select * from unnest(${byteaTexts(records.map(({ bootId }) => bootId))}::text[]::bytea[],
+      ${records.map(({ sequence }) => sequence)}::bigint[],
+      ${byteaTexts(records.map(({ record }) => hexOf(record)))}::text[]::bytea[],
+      ${records.map(({ reason }) => reason)}::text[]) on conflict do nothing`;
+}
+
+type EntryPlace =
+  | { readonly kind: 'repeated' }
+  | { readonly kind: 'gap' }
+  /** `lost` entries after the position are in no journal; `isLost` says that the entry is the last of them. */
+  | { readonly kind: 'next'; readonly lost: number; readonly isLost: boolean };
+
+/**
+ * Whether an entry of a journal follows the books' position in it (books rule 11). Only the journal itself can state that
+ * it has nothing between: by `after`, and by an empty record, which was answered and is not there any more.
+ */
+export function placeOfEntry({ sequence, record, after }: JournalEntry, position: number): EntryPlace {
+  if (sequence <= position) return { kind: 'repeated' };
+  if (sequence !== position + 1 && (after === undefined || after > position)) return { kind: 'gap' };
+  const isLost = record.length === 0;
+  return { kind: 'next', lost: sequence - position - (isLost ? 0 : 1), isLost };
+}
 
 export class Intake {
   readonly #options: IntakeOptions;

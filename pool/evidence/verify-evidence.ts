@@ -24,8 +24,8 @@ import { visible } from '../../runtime/log/visible.ts';
 import { verifyMessage } from '../../runtime/native/ml-dsa.ts';
 import { nodeTransport } from '../../runtime/node-client/node-transport.ts';
 import type { Terminal } from '../../runtime/program.ts';
+import { publishedApi } from '../audit/public-reads.ts';
 import { PoolError } from '../pool-error.ts';
-import { publishedApi } from './published-api.ts';
 import { verifyListEvidence } from './verify-list-evidence.ts';
 import { verifyUnpaidEvidence } from './verify-unpaid-evidence.ts';
 

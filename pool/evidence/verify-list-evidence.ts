@@ -10,7 +10,7 @@ import {
 } from '../../protocol/evidence/list-evidence.ts';
 import { visible } from '../../runtime/log/visible.ts';
 import type { Terminal } from '../../runtime/program.ts';
-import { publishedApi } from './published-api.ts';
+import { publishedApi } from '../audit/public-reads.ts';
 
 export type VerifyListValues = { readonly poolApi: string | undefined; readonly json: boolean };
 

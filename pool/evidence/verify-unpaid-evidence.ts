@@ -22,7 +22,7 @@ import {
 import { visible } from '../../runtime/log/visible.ts';
 import { nodeTransport } from '../../runtime/node-client/node-transport.ts';
 import type { Terminal } from '../../runtime/program.ts';
-import { publishedApi } from './published-api.ts';
+import { publishedApi } from '../audit/public-reads.ts';
 
 type Values = { readonly poolApi: string | undefined; readonly nodeApi: string | undefined; readonly json: boolean };
 type Judged = {

@@ -1,7 +1,6 @@
 /** What the pool shows of luck: to the operator the accounts whose evidence reached the line, to a miner its own. */
 import type { Sql } from '../database/connect.ts';
 import { SERVICES, type Service } from '../journal/journal-record.ts';
-import { chanceOf } from './chance.ts';
 import { EVERYBODY } from './luck-round.ts';
 
 /** Lines of the operator's list. */
@@ -62,6 +61,35 @@ export type OwnLuck = {
   readonly found: number;
   readonly probability: number;
 };
+
+/** Logarithm of n!, by Stirling's series where it is exact to 12 digits. */
+function logFactorial(n: number): number {
+  if (n < 16) {
+    let product = 1;
+    for (let i = 2; i <= n; i++) product *= i;
+    return Math.log(product);
+  }
+  return n * Math.log(n) - n + 0.5 * Math.log(2 * Math.PI * n) + 1 / (12 * n) - 1 / (360 * n ** 3);
+}
+
+/** Terms below this part of the sum are left out. */
+const NEGLIGIBLE = 1e-16;
+
+/**
+ * How likely an account's luck is, by tails of the Poisson distribution (for display, so floats): the chance that luck alone is as far from what is expected as this, on the same side, doubled: two-sided, at most 1. Terms are added away from the
+ * mean, where each is smaller than the one before.
+ */
+export function chanceOf(expected: number, found: number): number {
+  if (expected <= 0) return 1;
+  const isFew = found < expected;
+  const first = Math.exp(found * Math.log(expected) - expected - logFactorial(found));
+  let tail = first;
+  for (let term = first, k = found; term > tail * NEGLIGIBLE; tail += term) {
+    term *= isFew ? k / expected : expected / (k + 1);
+    k += isFew ? -1 : 1;
+  }
+  return Math.min(1, 2 * tail);
+}
 
 /** Of each service that the account worked for. Its blocks are counted anew: one may have come late. */
 export async function luckOf(sql: Sql, accountId: number): Promise<OwnLuck[]> {

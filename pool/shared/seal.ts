@@ -4,8 +4,9 @@
  *
  * `u8 format | 32 bytes HMAC-SHA-256 | payload`; the code covers what the value is for, its name, the format and the payload.
  */
-import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
-import { type Bytes, concat, utf8 } from '../../protocol/bytes.ts';
+import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
+import { type Bytes, concat, fromHex, utf8 } from '../../protocol/bytes.ts';
+import type { Sql } from '../database/connect.ts';
 
 /** Raised whenever any value in Redis changes its form. Instances of different formats ignore each other's values. */
 export const SHARED_FORMAT = 1;
@@ -79,4 +80,19 @@ export class Seal {
     this.#keys.set(purpose, key);
     return key;
   }
+}
+
+const NAME = 'shared_secret';
+
+/**
+ * The secret that the instances of a pool share: created by the first of them, stored in the database, which they trust
+ * anyway.
+ */
+export async function poolSecret(sql: Sql): Promise<Bytes> {
+  const [known] = await sql<{ value: string }[]>`select value from settings where name = ${NAME}`;
+  if (known !== undefined) return fromHex(known.value, SECRET_BYTES);
+  // If several instances start at once, all use the secret of the first.
+  await sql`insert into settings values (${NAME}, ${randomBytes(SECRET_BYTES).toString('hex')}) on conflict (name) do nothing`;
+  const [row] = await sql<{ value: string }[]>`select value from settings where name = ${NAME}`;
+  return fromHex((row as { value: string }).value, SECRET_BYTES);
 }

@@ -13,10 +13,9 @@ import { positionsOf, reignOf } from '../feed/positions.ts';
 import { StreamSender } from '../feed/stream-sender.ts';
 import { StreamSource } from '../feed/stream-source.ts';
 import type { PoolValues } from '../options.ts';
-import { poolSecret } from '../shared/pool-secret.ts';
 import { connectRedis, redisKeys, redisReady } from '../shared/redis.ts';
 import { RedisSharedState } from '../shared/redis-shared-state.ts';
-import { Seal } from '../shared/seal.ts';
+import { poolSecret, Seal } from '../shared/seal.ts';
 import { LocalSharedState, type SharedState } from '../shared/shared-state.ts';
 import { UnreadValues } from '../shared/unread-values.ts';
 

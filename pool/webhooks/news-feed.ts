@@ -3,8 +3,8 @@
  * put into it once: the position is stored in the same transaction.
  */
 import { eventsAfter } from '../api/public/event-follower.ts';
+import type { PoolEvent } from '../api/public/live.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
-import { type MinerNews, newsOf } from './miner-news.ts';
 import { newsGroup } from './news-groups.ts';
 import { placeOf, type WaitingNews } from './news-queue.ts';
 import { isForPeople } from './news-text.ts';
@@ -14,6 +14,44 @@ import { FIRST_NEWS } from './notice-request.ts';
 const THROUGH = 'miner_news_through';
 /** Older news are dropped and counted. */
 export const NEWS_KEPT_MILLIS = 86_400_000;
+
+type MinerNews = {
+  readonly eventId: number;
+  readonly address: string;
+  readonly kind: string;
+  readonly atMillis: number;
+  readonly data: Readonly<Record<string, unknown>>;
+};
+
+type Payout = {
+  readonly payout_id: string;
+  readonly transaction_id: string;
+  readonly recipients: readonly { readonly address: string; readonly amount: string }[];
+};
+
+/** Turns events of the pool into news for a miner: only the part that concerns this miner. */
+export function newsOf({ id: eventId, kind, atMillis, data }: PoolEvent): MinerNews[] {
+  const one = (address: unknown, own: Readonly<Record<string, unknown>>): MinerNews[] =>
+    typeof address === 'string' ? [{ eventId, address, kind, atMillis, data: own }] : [];
+  switch (kind) {
+    case 'block_found': {
+      const { finder, ...block } = data as Record<string, unknown>;
+      return one(finder, block);
+    }
+    case 'payout_sent':
+    case 'payout_final': {
+      const { payout_id, transaction_id, recipients } = data as Payout;
+      return (recipients ?? []).flatMap(({ address, amount }) => one(address, { payout_id, transaction_id, amount }));
+    }
+    case 'worker_silent':
+    case 'worker_back': {
+      const { address, ...worker } = data as Record<string, unknown>;
+      return one(address, worker);
+    }
+    default:
+      return [];
+  }
+}
 
 /** True while there may be more. Those who carry news may all call it, also at the same time. */
 export async function feedNews(sql: Sql, now: number): Promise<boolean> {

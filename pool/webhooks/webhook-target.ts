@@ -11,7 +11,7 @@ import { request as requestHttps } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import { type Channel, MAX_PLACE, placeOf } from '../../protocol/notices.ts';
 import { reachOf } from '../../runtime/clients/address-reach.ts';
-import { limitInterim } from '../../runtime/node-client/interim-answers.ts';
+import { limitInterim } from '../../runtime/node-client/http-fetch.ts';
 
 /** `public`: https to addresses of the internet. `private`: also http, and addresses of the pool's own network. */
 export type WebhookReach = 'public' | 'private';

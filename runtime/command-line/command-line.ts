@@ -8,7 +8,6 @@
  */
 import { renderHelp } from './help.ts';
 import { asTyped, type CommandSpec, type OptionSpec, type OptionTable, optionName, UsageError } from './options.ts';
-import { repeatedKey } from './repeated-key.ts';
 
 export * from './options.ts';
 
@@ -124,6 +123,34 @@ function unknownOption(command: CommandSpec<OptionTable>, name: string): UsageEr
   const near = nearest(name, names);
   const remedy = near === undefined ? `${asTyped(command)} --help lists the options` : `did you mean ${near}?`;
   return new UsageError('usage_unknown_option', `there is no option ${name}`, remedy);
+}
+
+const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\]:,]|\n/g;
+
+type RepeatedKey = { readonly key: string; readonly line: number };
+
+/** The first key that an object of this JSON text names twice: JSON.parse silently takes the last. The text must be JSON. */
+function repeatedKey(json: string): RepeatedKey | undefined {
+  const open: (Set<string> | undefined)[] = [];
+  let line = 1;
+  let last = '';
+  for (const [token] of json.matchAll(TOKEN)) {
+    if (token === '\n') {
+      line++;
+      continue;
+    }
+    if (token === '{') open.push(new Set());
+    else if (token === '[') open.push(undefined);
+    else if (token === '}' || token === ']') open.pop();
+    else if (token === ':') {
+      const key = JSON.parse(last) as string;
+      const keys = open.at(-1) as Set<string>;
+      if (keys.has(key)) return { key, line };
+      keys.add(key);
+    }
+    last = token;
+  }
+  return undefined;
 }
 
 /** Config values are JSON of the option's own type: true/false for a switch, a list for a repeatable option. */
@@ -294,3 +321,19 @@ function editDistance(a: string, b: string): number {
   }
   return row[b.length] as number;
 }
+
+/** A program as its manual page and the completions of shells see it: a command, and those below it. */
+export interface CommandTree {
+  readonly spec: CommandSpec<OptionTable>;
+  readonly commands?: readonly CommandTree[];
+}
+
+/** A command with all below it, itself first. */
+export const allCommands = (tree: CommandTree): CommandTree[] => [tree, ...(tree.commands ?? []).flatMap(allCommands)];
+
+/** The word that names a command within the one above it. */
+export const lastWord = ({ spec }: CommandTree): string => spec.name.slice(spec.name.lastIndexOf(' ') + 1);
+
+/** Commands with options or a work of their own; the others only hold commands. */
+export const hasOwnWork = ({ spec, commands = [] }: CommandTree): boolean =>
+  commands.length === 0 || Object.keys(spec.options).length > 0;

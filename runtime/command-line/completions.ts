@@ -1,5 +1,5 @@
 /** What a shell needs to complete the words of a program, from its option tables. */
-import { allCommands, type CommandTree, lastWord } from './command-tree.ts';
+import { allCommands, type CommandTree, lastWord } from './command-line.ts';
 import { type OptionSpec, optionName } from './options.ts';
 
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;

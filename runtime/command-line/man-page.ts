@@ -1,5 +1,5 @@
 /** The manual page of a program (section 1, in roff), from its option tables. */
-import { allCommands, type CommandTree, hasOwnWork, lastWord } from './command-tree.ts';
+import { allCommands, type CommandTree, hasOwnWork, lastWord } from './command-line.ts';
 import { optionGroups, usageWords } from './help.ts';
 
 /** Text that roff takes for nothing but text. */

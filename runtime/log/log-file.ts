@@ -7,7 +7,14 @@ import { closeSync, fstatSync, openSync, renameSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { makeDirectory } from '../files/make-directory.ts';
 import { RuntimeError } from '../runtime-error.ts';
-import type { LogSink } from './log-sink.ts';
+
+/** Where finished log lines go: standard error, a file, or nowhere in a test. */
+export interface LogSink {
+  write(line: string): void;
+  /** Everything written so far is with the operating system when this returns. */
+  flush(): void;
+  close(): void;
+}
 
 const FLUSH_AFTER_MS = 50;
 const FLUSH_AT_BYTES = 65_536;

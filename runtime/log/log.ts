@@ -5,8 +5,7 @@
  */
 import { type WallClock, wallMillis } from '../clock/clock.ts';
 import { choice, integer, parsed, path, size } from '../command-line/command-line.ts';
-import { openLogFile } from './log-file.ts';
-import type { LogSink } from './log-sink.ts';
+import { type LogSink, openLogFile } from './log-file.ts';
 import { visible } from './visible.ts';
 
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug', 'trace'] as const;

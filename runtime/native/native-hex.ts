@@ -16,3 +16,8 @@ export function fromNativeHex(text: string): Uint8Array<ArrayBuffer> {
   if (!isHex) throw new ProtocolError('bad_hex', 'hex text may hold only 0-9 and a-f');
   return bytes;
 }
+
+/** Hexadecimal text of some bytes by Buffer's own method, called on any bytes: a third of what protocol/bytes.ts takes, where this is Node. */
+export const { hexSlice } = Buffer.prototype as unknown as {
+  hexSlice(this: Uint8Array, from: number, to: number): string;
+};

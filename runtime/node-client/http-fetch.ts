@@ -3,12 +3,11 @@
  * repetition: the server must answer itself. Size and parts of an answer are limited, and interim ones before it: a server
  * may send without end. The global fetch has none of these limits, and is for pages alone.
  */
-import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
+import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { getCACertificates, type TLSSocket } from 'node:tls';
 import type { Fetch, FetchAnswer } from '../../protocol/api/client-calls.ts';
 import { BodyParts, endBody } from '../clients/body-parts.ts';
-import { limitInterim } from './interim-answers.ts';
 
 /** The largest answer that a node of this release gives is a page of changes or a template: about 3 MiB. */
 export const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
@@ -23,6 +22,16 @@ export type HttpFetchOptions = {
     readonly refuses: (socket: TLSSocket) => string | undefined;
   };
 };
+
+const MOST = 8;
+
+/** A server may send answers of status 1xx before the one that counts, each without end and with no byte of a body to be counted. */
+export function limitInterim(request: ClientRequest): void {
+  let count = 0;
+  request.on('information', () => {
+    if (++count > MOST) request.destroy(new Error('the server sends interim answers without end'));
+  });
+}
 
 export function httpFetch({ maxBytes = MAX_ANSWER_BYTES, tls }: HttpFetchOptions = {}): Fetch {
   const trust =

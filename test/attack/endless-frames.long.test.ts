@@ -50,7 +50,8 @@ async function isBarred(connection: Connection): Promise<void> {
 test.each([true, false])('a peer that opens streams without end is barred (hello: %s)', async (hasHello) => {
   const connection = await connected(hasHello);
   const { muxer } = connection as unknown as { muxer: { maConn: { send(bytes: Uint8Array): boolean } } };
-  for (let i = 0; i < 20; i++) muxer.maConn.send(opening(1_000));
+  // Far more than come through before it is noticed, however slow this machine is.
+  for (let i = 0; i < 100; i++) muxer.maConn.send(opening(1_000));
   await isBarred(connection);
 });
 
@@ -67,7 +68,7 @@ test.each([true, false])('a peer that sends gossip of nothing without end is bar
   const frames = Buffer.concat([Buffer.of(frame.length), frame, Buffer.alloc(99)]);
   const { streamsOutbound } = insideOf(stranger.host.services.gossip);
   const [stream] = [...streamsOutbound.values()] as { rawStream: Stream }[];
-  for (let i = 0; i < 200; i++) stream?.rawStream.send(frames);
+  for (let i = 0; i < 1_000; i++) stream?.rawStream.send(frames);
   await isBarred(connection);
 });
 

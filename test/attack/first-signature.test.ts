@@ -21,7 +21,6 @@ import {
   waitsFor,
 } from '../../node/consensus/engine/listening.ts';
 import { openState } from '../../node/consensus/engine/recovery.ts';
-import { RULES } from '../../node/consensus/engine/rules.ts';
 import { createState } from '../../node/consensus/engine/state.ts';
 import { NIL, PRECOMMIT, PREVOTE } from '../../node/consensus/engine/votes.ts';
 import { SigningLog } from '../../node/consensus/one-signer/signing-log.ts';
@@ -158,7 +157,7 @@ test('its own precommit for the cut before comes back to a validator that starts
 });
 
 test('a key that gets a seat: it listens then, whatever it heard before, since nobody could say until then whether it runs in another process too', () => {
-  const state = openState(5, committeeOf(3), -1, undefined, undefined, RULES);
+  const state = openState(5, committeeOf(3), -1, undefined, undefined);
   listenFirst(state, -1);
   for (let tick = 0; tick < 100; tick++) step(state, { type: 'tick', company: { members: [0, 1, 2], named: 0 } });
   const did = (event: Event) => step(state, event).map((effect) => effect.do);
@@ -376,12 +375,12 @@ test('what a validator waits for is in its log, with a remedy: nobody there, few
   expect(said(state, ALL)).toEqual([]);
   const one = committeeOf(1);
   const old = { lockedRound: -1, locked: NIL, validRound: -1, valid: NIL, polkas: [], proposals: [] };
-  const alone = openState(5, one, 0, undefined, { ...old, height: 9, messages: [] }, RULES);
+  const alone = openState(5, one, 0, undefined, { ...old, height: 9, messages: [] });
   listenFirst(alone, 9);
   expect(said(alone, nobody)).toHaveLength(2);
   expect(lines[0]).toMatchObject({ fields: { height: 5, log_height: 9 } });
   // And one whose log covers the height listens too: its key may run elsewhere.
-  const covered = openState(5, one, 0, undefined, undefined, RULES);
+  const covered = openState(5, one, 0, undefined, undefined);
   listenFirst(covered, 4);
   step(covered, { type: 'begin' });
   for (let tick = 1; tick < COVERED_TICKS; tick++) step(covered, { type: 'tick', company: nobody });

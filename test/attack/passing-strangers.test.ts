@@ -1,6 +1,8 @@
 /** Strangers that come from a few addresses under ever new names, take what they may, and leave: others keep their part of what all peers share. */
+import type { MultiaddrConnection } from '@libp2p/interface';
 import { expect, test } from 'vitest';
 import { TransactionRelay, type TransactionRelayDependencies } from '../../node/network/relay/transaction-relay.ts';
+import { ConnectionLimits } from '../../node/network/thread/connection-limits.ts';
 import { GossipDesk } from '../../node/network/thread/gossip-desk.ts';
 
 const ADDRESSES = 4;
@@ -26,6 +28,40 @@ test('the gossip of a busy honest peer comes beside strangers under ever new nam
     }
   }
   expect(sent).toBeGreaterThan(500);
+  expect(lost).toBe(0);
+});
+
+/** Connections that ask to come: of each its end. */
+function comingTo(limits: ConnectionLimits): (address: string) => (() => void) | undefined {
+  return (address) => {
+    const ends = new EventTarget();
+    const connection = { remoteAddr: address, send: () => true, addEventListener: ends.addEventListener.bind(ends) };
+    const isDenied = limits.gater.denyInboundConnection?.(connection as unknown as MultiaddrConnection);
+    return isDenied === true ? undefined : () => void ends.dispatchEvent(new Event('close'));
+  };
+}
+
+test('the gossip of a busy honest peer comes beside strangers with all addresses of a network of IPv6', () => {
+  let now = 0;
+  const limits = new ConnectionLimits(42, false, () => now);
+  const desk = new GossipDesk({ judge: async () => 'ignore', flood: () => undefined, steady: () => now });
+  const come = comingTo(limits);
+  let [sent, lost] = [0, 0];
+  for (let [due, names] = [0, 0]; now < 10_000; now += STEP_MILLIS) {
+    const address = `2001:db8:7:${(++names).toString(16)}::1`;
+    const leave = come(`/ip6/${address}/tcp/28705`);
+    if (leave !== undefined) {
+      const holder = limits.holderOf(`stranger ${names}`, `/ip6/${address}/tcp/28705`);
+      while (desk.mayCome(`stranger ${names}`, ANNOUNCEMENT, holder));
+      desk.left(`stranger ${names}`);
+      leave();
+    }
+    for (; due <= now; due += HONEST_MILLIS) {
+      sent++;
+      if (!desk.mayCome('honest', ANNOUNCEMENT, 'honest')) lost++;
+    }
+  }
+  expect(sent).toBeGreaterThan(150);
   expect(lost).toBe(0);
 });
 

@@ -10,7 +10,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { ROUTE_NAMES, ROUTES, type RouteSpec } from '../../protocol/api/routes.ts';
 import type { JsonSchema } from '../../protocol/api/schema.ts';
-import { METHODS } from '../../wallet/rpc/methods.ts';
+import { METHODS } from '../../wallet/rpc/dispatch.ts';
 import { addressOf } from '../bridge/stratum-client.ts';
 import { count, seed } from '../level.ts';
 import { randomOf } from '../random.ts';

@@ -4,7 +4,6 @@ import type { Company, Event, Proposal } from '../../node/consensus/engine/effec
 import { step } from '../../node/consensus/engine/engine.ts';
 import { listenFirst } from '../../node/consensus/engine/listening.ts';
 import { openState } from '../../node/consensus/engine/recovery.ts';
-import { RULES } from '../../node/consensus/engine/rules.ts';
 import type { LastCut } from '../../node/consensus/engine/state.ts';
 import { NIL, PRECOMMIT, type Vote, type VoteKind } from '../../node/consensus/engine/votes.ts';
 import { committeeOf, SIGNATURE } from '../consensus/bench-member.ts';
@@ -56,7 +55,7 @@ export class Started {
       height: own.height,
       messages: own.messages.map((vote) => ({ type: 'vote', vote }) as const),
     };
-    this.state = openState(height, seats, SELF, last, recovered, RULES);
+    this.state = openState(height, seats, SELF, last, recovered);
     listenFirst(this.state, logHeight);
     this.feed({ type: 'begin' });
   }

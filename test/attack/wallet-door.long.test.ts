@@ -1,6 +1,6 @@
 /** The wallet's door: without the token nothing is read, whatever the method and however the token is spelt; with it no input is more than a refusal. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { METHODS } from '../../wallet/rpc/methods.ts';
+import { METHODS } from '../../wallet/rpc/dispatch.ts';
 import { Doors } from './doors-fixture.ts';
 import { dial, handshake, say } from './raw-client.ts';
 

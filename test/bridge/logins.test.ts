@@ -1,6 +1,6 @@
 /** What a login costs the main thread: nothing where the sink is not asked, and no member before its first share. */
 import { expect, test } from 'vitest';
-import { sendTogether } from '../../bridge/connection/joined-write.ts';
+import { sendTogether } from '../../bridge/connection/v1-conversation.ts';
 import { KnownAddresses } from '../../bridge/session/known-addresses.ts';
 import { LocalSessionShelf } from '../../bridge/session/session-shelf.ts';
 import { Counters } from '../../bridge/shares/counters.ts';

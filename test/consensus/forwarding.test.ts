@@ -13,7 +13,6 @@ import { Committee } from '../../node/consensus/engine/committee.ts';
 import type { Message, Peer } from '../../node/consensus/engine/effects.ts';
 import { step } from '../../node/consensus/engine/engine.ts';
 import { openState } from '../../node/consensus/engine/recovery.ts';
-import { RULES } from '../../node/consensus/engine/rules.ts';
 import { type CutName, NIL, PRECOMMIT, PREVOTE, type VoteKind } from '../../node/consensus/engine/votes.ts';
 import { MESSAGE_TYPES } from '../../node/consensus/link/message-types.ts';
 import { PUBLIC_KEY_BYTES } from '../../protocol/crypto/key-sizes.ts';
@@ -27,7 +26,7 @@ const committee = new Committee(
   new Uint8Array(48),
   Array.from({ length: 6 }, (_, member) => ({ publicKey: keyOf(member), stake: 1n })),
 );
-const stateOf = (self: number) => openState(HEIGHT, committee, self, undefined, undefined, RULES);
+const stateOf = (self: number) => openState(HEIGHT, committee, self, undefined, undefined);
 const voteOf = (member: number, round = 0, height = HEIGHT): Message => ({
   type: 'vote',
   vote: { kind: PREVOTE, height, round, cut: NIL, member, signature: new Uint8Array(SIGNATURE_BYTES) },
@@ -133,7 +132,7 @@ test('a member that has all it may vote forwarded to everybody costs a neighbour
     Array.from({ length: SEATS }, (_, member) => ({ publicKey: keyOf(member), stake: 1n })),
   );
   const { forwarding, traffic } = connectedTo(...[...Array(SEATS).keys()].filter((member) => member !== 2));
-  const state = openState(HEIGHT, many, 2, undefined, undefined, RULES);
+  const state = openState(HEIGHT, many, 2, undefined, undefined);
   const check = { vote: () => true, blocks: () => true, proposal: () => true };
   const signature = new Uint8Array(SIGNATURE_BYTES);
   const final = 'a'.repeat(48);

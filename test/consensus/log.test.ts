@@ -7,7 +7,6 @@ import type { Effect, Event, LogRecord, Unsigned } from '../../node/consensus/en
 import { step } from '../../node/consensus/engine/engine.ts';
 import { COVERED_TICKS, LISTEN_TICKS, listenFirst } from '../../node/consensus/engine/listening.ts';
 import { openState, recover } from '../../node/consensus/engine/recovery.ts';
-import { RULES } from '../../node/consensus/engine/rules.ts';
 import { NIL, PRECOMMIT, PREVOTE } from '../../node/consensus/engine/votes.ts';
 import { ConsensusLog, type OpenedLog, readLog } from '../../node/consensus/log/log-file.ts';
 import { readFrames } from '../../node/consensus/log/log-frames.ts';
@@ -47,7 +46,7 @@ test('a restarted member has its lock, its valid value and its place, and signs 
   const { directory } = await written(records);
   const recovered = await reopened(directory);
   expect(recovered).toEqual(recover(records));
-  const state = openState(HEIGHT, committee, SELF, undefined, recovered, RULES);
+  const state = openState(HEIGHT, committee, SELF, undefined, recovered);
   expect(state).toMatchObject({ lockedRound: 0, locked: CUT, validRound: 0, valid: CUT, round: 1 });
   const effects = step(state, { type: 'begin' });
   expect(state.step).toBe('prevote');
@@ -90,7 +89,7 @@ test('a log that was cut at every byte opens with the records that are whole, an
 
 /** It starts, its own votes come at that tick, and everything that makes it go on at every tick. */
 function startedWith({ recovered, coversTo }: OpenedLog, brought: readonly Unsigned[], tick: number): Effect[] {
-  const state = openState(HEIGHT, committee, SELF, undefined, recovered, RULES);
+  const state = openState(HEIGHT, committee, SELF, undefined, recovered);
   listenFirst(state, coversTo);
   const effects: Effect[] = [];
   const feed = (event: Event): void => {
@@ -236,7 +235,7 @@ test('a lock without its proof, and a log of another validator or chain, are ref
       polkas: record.polkas.map((polka) => ({ ...polka, votes: polka.votes.slice(0, 2) })),
     })),
   );
-  expect(() => openState(HEIGHT, committee, SELF, undefined, weak, RULES)).toThrow(/does not prove/);
+  expect(() => openState(HEIGHT, committee, SELF, undefined, weak)).toThrow(/does not prove/);
   const other = await written(records);
   for (const foreign of [{ chainId: new Uint8Array(48) }, { validatorId: new Uint8Array(48) }])
     await expect(ConsensusLog.open(other.directory, { ...owner, ...foreign })).rejects.toMatchObject({

@@ -163,7 +163,7 @@ export class SimNode {
       this.#feed({ type: 'away' });
     }
     this.recorded?.push(event);
-    this.#queue.push(...step(this.state, event, this.#place.rules));
+    this.#queue.push(...step(this.state, event));
     if (this.#habits.forgets) Object.assign(this.state, { lockedRound: -1, locked: NIL, validRound: -1, valid: NIL });
     if (this.state.round > this.highestRound) this.highestRound = this.state.round;
     this.#work();

@@ -229,7 +229,13 @@ export class RigInstance {
         webhooks: { urls: [], secret: '' },
       },
       {
-        ...{ sql, source, chain, wallet: absentWallet('nothing is paid here'), log, now: Date.now, wall: Date.now },
+        sql,
+        source,
+        chain,
+        wallet: absentWallet('nothing is paid here'),
+        log,
+        now: Date.now,
+        wall: Date.now,
         ...(published === undefined ? {} : { published }),
       },
     );

@@ -34,7 +34,7 @@ import {
   type Witness,
 } from '../../protocol/transactions/transaction.ts';
 import { createLogger, readLevelFilter } from '../../runtime/log/log.ts';
-import type { LogSink } from '../../runtime/log/log-sink.ts';
+import type { LogSink } from '../../runtime/log/log-file.ts';
 import { randomOf } from '../random.ts';
 
 export const START_MILLIS = 1_800_000_000_000;

@@ -27,7 +27,9 @@ function terms(
   } = {},
 ): Terms {
   return {
-    ...{ editions: editions.split(''), slice, chain: 'one' },
+    editions: editions.split(''),
+    slice,
+    chain: 'one',
     rows: {
       terms_in_force: JSON.stringify({ services: { 0: service(options), 1: service(options) } }),
       edit_fee_pplns: JSON.stringify(edits),

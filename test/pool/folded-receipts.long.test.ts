@@ -64,8 +64,11 @@ test('sheets of one slice that were made twice fold different workers, and all t
         return { account: own, worker: `w${i}`, shares: 1, work, open: BigInt(draw(60)), accountWork };
       });
       return foldWorkers(leaves, most).map(({ worker, work }) => ({
-        ...{ boot: 'aa', receipts_root: String(sheet), worker },
-        ...{ work: String(work), account_work: String(accountWork) },
+        boot: 'aa',
+        receipts_root: String(sheet),
+        worker,
+        work: String(work),
+        account_work: String(accountWork),
       }));
     });
     const some = sheets.flat().filter(() => draw(4) > 0);

@@ -2,7 +2,7 @@
 import { cp, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { placeOfEntry } from '../../pool/books/entry-order.ts';
+import { placeOfEntry } from '../../pool/books/intake.ts';
 import { JournalKeep } from '../../pool/feed/journal-keep.ts';
 import { Outbox } from '../../pool/feed/outbox.ts';
 import { Journal } from '../../pool/journal/journal.ts';

@@ -2,12 +2,12 @@
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { rawPublicKey, signMessage } from '../../node/ml-dsa.ts';
 import { CONFIRMATIONS } from '../../pool/mail/confirmation-limits.ts';
-import { mailMetrics } from '../../pool/mail/mail-metrics.ts';
 import { mailboxKey } from '../../pool/mail/mailbox.ts';
 import { emptyTally, type MailFailure, type MailTally } from '../../pool/mail/mailer.ts';
 import { MAILBOX_TRIES, MinerMails } from '../../pool/mail/miner-mails.ts';
 import { loadSmtp } from '../../pool/mail/smtp.ts';
 import { readSmtpServer, type SmtpServer } from '../../pool/mail/smtp-server.ts';
+import { mailMetrics } from '../../pool/pool-metrics.ts';
 import { queueNews } from '../../pool/webhooks/news-feed.ts';
 import { ROOM } from '../../pool/webhooks/news-queue.ts';
 import { formatAddress } from '../../protocol/address.ts';

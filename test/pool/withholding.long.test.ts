@@ -1,6 +1,6 @@
 /** The test for withheld blocks: honest accounts stay below the line all their lives, and how soon others are seen. */
 import { expect, test } from 'vitest';
-import { chanceOf } from '../../pool/luck/chance.ts';
+import { chanceOf } from '../../pool/luck/luck-figures.ts';
 import { FRACTIONS, LINE, LOG_LINE, logEvidence, NO_EVIDENCE, sureBlocks, weigh } from '../../pool/luck/withholding.ts';
 import { count, seed } from '../level.ts';
 import { fractionsOf } from '../random.ts';

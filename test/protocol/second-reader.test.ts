@@ -271,8 +271,14 @@ const vote = (first: number) => ({
 const OPERATIONS: readonly (StakingOperation | undefined)[] = [
   undefined,
   {
-    ...{ name: 'register', consensusKey: bytesOf(KEY, 1), possession, owner: address(0), rewardAddress: address(2) },
-    ...{ amount: 100_000n * COIN, commission: 1_000, endpoint },
+    name: 'register',
+    consensusKey: bytesOf(KEY, 1),
+    possession,
+    owner: address(0),
+    rewardAddress: address(2),
+    amount: 100_000n * COIN,
+    commission: 1_000,
+    endpoint,
   },
   { name: 'bond', validator: bytesOf(48, 1), owner: address(1), rewardAddress: address(0), amount: 100n * COIN },
   { name: 'unbond', position: bytesOf(48, 1), amount: 100n * COIN },

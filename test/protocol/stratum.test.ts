@@ -22,8 +22,7 @@ import {
   encodeResult,
   encodeSubscribed,
 } from '../../protocol/stratum/v1-answer.ts';
-import { decodeRequest, encodeRequest } from '../../protocol/stratum/v1-request.ts';
-import { matchSubmit } from '../../protocol/stratum/v1-submit.ts';
+import { decodeRequest, encodeRequest, matchSubmit } from '../../protocol/stratum/v1-request.ts';
 import {
   decodeClientFrame,
   decodeServerFrame,

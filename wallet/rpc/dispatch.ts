@@ -5,7 +5,15 @@
 import type { Logger } from '../../runtime/log/log.ts';
 import type { Wallet } from '../wallet.ts';
 import { WalletError } from '../wallet-error.ts';
-import { findMethod } from './methods.ts';
+import { chatMethods } from './chat-methods.ts';
+import { incomingMethods } from './incoming-methods.ts';
+import type { Method } from './method.ts';
+import { multisigMethods } from './multisig-methods.ts';
+import { outgoingMethods } from './outgoing-methods.ts';
+import { ownershipMethods } from './ownership-methods.ts';
+import { stakingMethods } from './staking-methods.ts';
+import { validatorMethods } from './validator-methods.ts';
+import { walletMethods } from './wallet-methods.ts';
 
 export const RPC_ERRORS = { parse: -32700, request: -32600, method: -32601, params: -32602, internal: -32603 } as const;
 
@@ -57,6 +65,22 @@ export function failure(id: RpcId, method: string, error: unknown, log: Logger):
   log.error('call failed', { method, error });
   return rpcError(id, RPC_ERRORS.internal, 'internal error: see the log of the daemon');
 }
+
+/** Every method of the daemon by name. `subscribe` and `unsubscribe` exist on the WebSocket alone (sockets.ts). */
+export const METHODS = {
+  ...walletMethods,
+  ...incomingMethods,
+  ...outgoingMethods,
+  ...stakingMethods,
+  ...validatorMethods,
+  ...multisigMethods,
+  ...chatMethods,
+  ...ownershipMethods,
+};
+type MethodName = keyof typeof METHODS;
+
+const findMethod = (name: string): Method | undefined =>
+  Object.hasOwn(METHODS, name) ? METHODS[name as MethodName] : undefined;
 
 export async function dispatch(wallet: Wallet, request: RpcRequest): Promise<RpcAnswer> {
   const { id, method: name, params } = request;

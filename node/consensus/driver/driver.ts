@@ -24,7 +24,6 @@ import { lastCutOf } from '../engine/last-cut.ts';
 import { isListening, listenFirst } from '../engine/listening.ts';
 import { beginMillis, isTimely, tickMillis, timelyIn, timeoutMillis } from '../engine/pace.ts';
 import { openState } from '../engine/recovery.ts';
-import { RULES } from '../engine/rules.ts';
 import type { ConsensusState, Value } from '../engine/state.ts';
 import { type CutName, PRECOMMIT, proofOf, type VoteKind } from '../engine/votes.ts';
 import { MAX_KNOWN } from '../link/allowance.ts';
@@ -141,7 +140,7 @@ export class ConsensusDriver {
     this.#committee = this.#committeeFor(height);
     const final = lastProofIn(this.#ledger);
     const last = final && lastCutOf(final.proof, final.committee);
-    this.state = openState(height, this.#committee, this.#self(), last, signer?.recovered, RULES);
+    this.state = openState(height, this.#committee, this.#self(), last, signer?.recovered);
     if (signer !== undefined) listenFirst(this.state, signer.coversTo);
     this.#rollCall = new RollCall({
       transport,
@@ -259,7 +258,7 @@ export class ConsensusDriver {
     if (this.#closed) return;
     this.#attend();
     try {
-      const effects = step(this.state, event, RULES);
+      const effects = step(this.state, event);
       this.#with.watch?.(event, effects, this.state);
       this.#queue.push(effects);
     } catch (error) {

@@ -9,7 +9,6 @@ import type { Bytes } from '../../../protocol/bytes.ts';
 import type { Effect, Event, Finalized, Have, Message, Proposal } from './effects.ts';
 import { hasSigners } from './last-cut.ts';
 import { isListening } from './listening.ts';
-import type { Rules } from './rules.ts';
 import type { ConsensusState, Round } from './state.ts';
 import { bitsOf, hasBit, NIL, type Proof, proofOf, UNSIGNED, type Vote } from './votes.ts';
 
@@ -17,13 +16,13 @@ import { bitsOf, hasBit, NIL, type Proof, proofOf, UNSIGNED, type Vote } from '.
 export const ANSWERS_PER_TICK = 2;
 
 /** `isMet`: members of a quorum are connected, this one among them. */
-export function tick(state: ConsensusState, isMet: boolean, rules: Rules, out: Effect[]): void {
+export function tick(state: ConsensusState, isMet: boolean, out: Effect[]): void {
   state.answered.clear();
   state.farVotes.clear();
   const step = `${state.height}/${state.round}/${state.step}`;
   const isThere = step === state.tickStep;
   if (isThere || isBehind(state)) out.push({ do: 'send', to: 'some', message: { type: 'have', have: haveOf(state) } });
-  askProposer(state, rules, out);
+  askProposer(state, out);
   state.ticksThere = isThere ? state.ticksThere + (isMet ? 1 : 0) : 0;
   state.tickStep = step;
   state.tickHeights = [state.height, state.tickHeights[0]];
@@ -39,19 +38,19 @@ const isBehind = ({ height, tickHeights: [last, before] }: ConsensusState): bool
  * What the proposal of the current round names is certainly with its proposer, and perhaps with nobody else: a liar may
  * have sent its vote to that one alone.
  */
-export function askProposer(state: ConsensusState, rules: Rules, out: Effect[]): void {
+export function askProposer(state: ConsensusState, out: Effect[]): void {
   const { height, round, self, committee, rounds } = state;
   const proposal = rounds.get(round)?.proposal;
   const isWaited = state.step === 'new' || state.step === 'propose';
-  if (proposal === undefined || !isWaited || !lacksProof(state, proposal, rules)) return;
+  if (proposal === undefined || !isWaited || !lacksProof(state, proposal)) return;
   const member = committee.proposer(height, round);
   if (member !== self) out.push({ do: 'send', to: { member }, message: { type: 'have', have: haveOf(state) } });
 }
 
 /** Signatures that its header names or, where it has an older polka, that polka. */
-const lacksProof = (state: ConsensusState, proposal: Proposal, rules: Rules): boolean =>
+const lacksProof = (state: ConsensusState, proposal: Proposal): boolean =>
   proposal.validRound < 0
-    ? !hasSigners(state, proposal, rules)
+    ? !hasSigners(state, proposal)
     : state.rounds.get(proposal.validRound)?.prevotes.quorum !== proposal.cut;
 
 export function haveOf(state: ConsensusState): Have {
@@ -89,10 +88,10 @@ export const finalizedOf = (proof: Proof, signers: bigint, content: Bytes): Fina
   };
 };
 
-export function answer(state: ConsensusState, asked: Event & { type: 'have' }, rules: Rules, out: Effect[]): void {
+export function answer(state: ConsensusState, asked: Event & { type: 'have' }, out: Effect[]): void {
   const { have, from, account = from } = asked;
   const given = state.answered.get(account) ?? 0;
-  if (!rules.answers || given >= ANSWERS_PER_TICK) return;
+  if (!state.rules.answers || given >= ANSWERS_PER_TICK) return;
   state.answered.set(account, given + 1);
   if (have.height < state.height) out.push({ do: 'serve', to: from, height: have.height });
   else if (have.height > state.height || have.round > state.round)
@@ -125,7 +124,7 @@ function lacking(state: ConsensusState, have: Have): Message[] {
     votes(kept.prevotes.votes, prevotes);
     votes(kept.precommits.votes, precommits);
   };
-  if (have.wantCut !== NIL) proposalOf(have.wantCut);
+  proposalOf(have.wantCut);
   if (have.validRound < state.validRound) {
     proposalOf(state.valid);
     polka(state.validRound);

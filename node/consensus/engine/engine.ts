@@ -12,39 +12,38 @@ import { isListening, isMet, listenAfterAway, listenAnew, listened, listenOn } f
 import { isBarred, isFromElsewhere, takeUnknown } from './own-key.ts';
 import { openState } from './recovery.ts';
 import { FUTURE_ROUNDS, follow, progress, propose, startRound, timeOut } from './rounds.ts';
-import { RULES, type Rules } from './rules.ts';
 import { type ConsensusState, roundOf, stepNumber } from './state.ts';
 import { addVote, isProof, PRECOMMIT, PREVOTE, type Proof, proofOf, type Vote } from './votes.ts';
 
-export function step(state: ConsensusState, event: Event, rules: Rules = RULES): Effect[] {
+export function step(state: ConsensusState, event: Event): Effect[] {
   const out: Effect[] = [];
-  take(state, event, rules, out);
-  progress(state, rules, out);
+  take(state, event, out);
+  progress(state, out);
   return out;
 }
 
-function take(state: ConsensusState, event: Event, rules: Rules, out: Effect[]): void {
+function take(state: ConsensusState, event: Event, out: Effect[]): void {
   switch (event.type) {
     case 'height':
-      enterHeight(state, event, rules, out);
+      enterHeight(state, event, out);
       break;
     case 'begin':
-      begin(state, rules, out);
+      begin(state, out);
       break;
     case 'vote':
-      takeVote(state, event.vote, rules, out);
+      takeVote(state, event.vote, out);
       break;
     case 'proposal':
-      takeProposal(state, event.proposal, event.timely, rules, out);
+      takeProposal(state, event.proposal, event.timely, out);
       break;
     case 'proof':
-      takeProof(state, event.proof, rules, out);
+      takeProof(state, event.proof, out);
       break;
     case 'finalized':
-      takeFinalized(state, event.finalized.proof, event.finalized.proposal, rules, out);
+      takeFinalized(state, event.finalized.proof, event.finalized.proposal, out);
       break;
     case 'have':
-      answer(state, event, rules, out);
+      answer(state, event, out);
       break;
     case 'built':
       takeBuilt(state, event.proposal, out);
@@ -53,15 +52,15 @@ function take(state: ConsensusState, event: Event, rules: Rules, out: Effect[]):
       takeVerdict(state, event.height, event.cut, event.valid);
       break;
     case 'signed':
-      takeSigned(state, event.message, event.signature, rules, out);
+      takeSigned(state, event.message, event.signature, out);
       break;
     case 'timeout':
-      if (event.height === state.height) timeOut(state, event.kind, event.round, rules, out);
+      if (event.height === state.height) timeOut(state, event.kind, event.round, out);
       break;
     case 'tick':
-      if (listened(state, event.company, rules)) begin(state, rules, out);
-      tick(state, isMet(state, event.company, rules), rules, out);
-      follow(state, rules, out);
+      if (listened(state, event.company)) begin(state, out);
+      tick(state, isMet(state, event.company), out);
+      follow(state, out);
       break;
     case 'away':
       wakeUp(state);
@@ -77,11 +76,10 @@ function take(state: ConsensusState, event: Event, rules: Rules, out: Effect[]):
 function enterHeight(
   state: ConsensusState,
   { height, committee, self, last: elsewhere }: Event & { type: 'height' },
-  rules: Rules,
   out: Effect[],
 ): void {
   if (height <= state.height) return;
-  const decided = height === state.height + 1 ? decision(state, rules) : undefined;
+  const decided = height === state.height + 1 ? decision(state) : undefined;
   // A member that took the cut from elsewhere still knows the votes that it saw, its own among them.
   const final = decided ? { proof: decided, committee: state.committee } : elsewhere;
   const ended = final?.proof.height === state.height ? state : undefined;
@@ -95,23 +93,27 @@ function enterHeight(
   const { early, earlyProposals, recovered, stopped, listening, ownKey, tickHeights } = state;
   const before = { height: state.height, self: state.self, listening };
   const isSame = height === state.height + 1 && equalBytes(committee.setId, state.committee.setId);
-  Object.assign(state, openState(height, committee, self, last, recovered, rules), { stopped, ownKey, tickHeights });
+  Object.assign(state, openState(height, committee, self, last, recovered, state.rules), {
+    stopped,
+    ownKey,
+    tickHeights,
+  });
   listenOn(state, before);
   if (!isSame) return;
-  for (const proposal of earlyProposals.values()) takeProposal(state, proposal, false, rules, out);
-  for (const vote of early.values()) takeVote(state, vote, rules, out);
+  for (const proposal of earlyProposals.values()) takeProposal(state, proposal, false, out);
+  for (const vote of early.values()) takeVote(state, vote, out);
 }
 
-function decision(state: ConsensusState, rules: Rules): Proof | undefined {
+function decision(state: ConsensusState): Proof | undefined {
   if (state.step !== 'decided') return undefined;
   for (const round of state.rounds.values()) {
-    const proof = rules.decision(round, state);
+    const proof = state.rules.decision(round, state);
     if (proof !== undefined && proof.cut !== '') return proof;
   }
   return undefined;
 }
 
-function begin(state: ConsensusState, rules: Rules, out: Effect[]): void {
+function begin(state: ConsensusState, out: Effect[]): void {
   if (state.step !== 'new') return;
   if (state.listening !== undefined && isListening(state)) {
     state.listening.begins = true;
@@ -119,14 +121,14 @@ function begin(state: ConsensusState, rules: Rules, out: Effect[]): void {
   }
   const { resume } = state;
   if (resume === undefined) {
-    startRound(state, 0, rules, out);
+    startRound(state, 0, out);
     return;
   }
   state.step = resume;
   state.resume = undefined;
   roundOf(state, state.round);
   // An already signed proposal is not signed again; otherwise one is made.
-  if (resume === 'propose') startRound(state, state.round, rules, out);
+  if (resume === 'propose') startRound(state, state.round, out);
   // The others may have received nothing: the same bytes are sent again.
   for (const message of state.recovered?.messages ?? []) out.push({ do: 'send', to: 'all', message });
 }
@@ -145,7 +147,7 @@ function wakeUp(state: ConsensusState): void {
   for (const round of state.rounds.values()) Object.assign(round, { prevoteTimer: false, precommitTimer: false });
 }
 
-function takeVote(state: ConsensusState, vote: Vote, rules: Rules, out: Effect[]): void {
+function takeVote(state: ConsensusState, vote: Vote, out: Effect[]): void {
   const intake = judgeVote(state, vote);
   const { member, round } = vote;
   if (intake === 'own') {
@@ -172,7 +174,7 @@ function takeVote(state: ConsensusState, vote: Vote, rules: Rules, out: Effect[]
   else {
     seen(state, member, round);
     if (round > state.round + FUTURE_ROUNDS) state.farVotes.add(member);
-    else addVote(tallyOf(state, vote), vote, state.committee, rules);
+    else addVote(tallyOf(state, vote), vote, state.committee, state.rules);
   }
 }
 
@@ -194,7 +196,7 @@ function seen(state: ConsensusState, member: number, round: number): void {
   if (round > (state.memberRounds[member] as number)) state.memberRounds[member] = round;
 }
 
-function takeProposal(state: ConsensusState, proposal: Proposal, timely: boolean, rules: Rules, out: Effect[]): void {
+function takeProposal(state: ConsensusState, proposal: Proposal, timely: boolean, out: Effect[]): void {
   if (judgeProposal(state, proposal) !== 'wanted') return;
   const { height, round, cut } = proposal;
   if (height > state.height) {
@@ -209,7 +211,7 @@ function takeProposal(state: ConsensusState, proposal: Proposal, timely: boolean
     seen(state, proposer, round);
     if (round === state.round) {
       watchLastRound(state);
-      askProposer(state, rules, out);
+      askProposer(state, out);
     }
   }
   const value = state.values.get(cut);
@@ -217,8 +219,8 @@ function takeProposal(state: ConsensusState, proposal: Proposal, timely: boolean
   else if (timely) value.timely = true;
 }
 
-function takeProof(state: ConsensusState, proof: Proof, rules: Rules, out: Effect[], isFinal = false): void {
-  if (judgeProof(state, proof) !== 'wanted' || !isProof(proof, state.committee, rules)) return;
+function takeProof(state: ConsensusState, proof: Proof, out: Effect[], isFinal = false): void {
+  if (judgeProof(state, proof) !== 'wanted' || !isProof(proof, state.committee, state.rules)) return;
   const tally = tallyOf(state, proof);
   for (const vote of proof.votes) {
     if (vote.member === state.self && judgeVote(state, vote) === 'own') {
@@ -226,7 +228,7 @@ function takeProof(state: ConsensusState, proof: Proof, rules: Rules, out: Effec
       if (!isFinal || isFromElsewhere(state, vote.height)) takeUnknownOwn(state, vote, out);
     }
     seen(state, vote.member, vote.round);
-    const before = addVote(tally, vote, state.committee, rules);
+    const before = addVote(tally, vote, state.committee, state.rules);
     if (before === undefined || before.cut === vote.cut || state.accused.has(vote.member)) continue;
     state.accused.add(vote.member);
     out.push({ do: 'evidence', first: before, second: vote });
@@ -240,9 +242,9 @@ function takeProof(state: ConsensusState, proof: Proof, rules: Rules, out: Effec
  * A certificate proves its cut: no proposer's signature is needed. It does not prove the round of the previous cut: the
  * round that decided here is used.
  */
-function takeFinalized(state: ConsensusState, proof: Proof, proposal: Proposal, rules: Rules, out: Effect[]): void {
+function takeFinalized(state: ConsensusState, proof: Proof, proposal: Proposal, out: Effect[]): void {
   if (proof.height !== state.height || proof.kind !== PRECOMMIT || proof.cut !== proposal.cut) return;
-  takeProof(state, proof, rules, out, true);
+  takeProof(state, proof, out, true);
   if (state.rounds.get(proof.round)?.precommits.quorum !== proof.cut || state.values.has(proof.cut)) return;
   const lastRound = state.last?.round ?? 0;
   const value = { proposal: { ...proposal, lastRound }, faulted: false, timely: false };
@@ -263,13 +265,7 @@ function takeVerdict(state: ConsensusState, height: number, cut: string, valid: 
 }
 
 /** Rule 11: written, then sent. A signature that arrives after its height is dropped. */
-function takeSigned(
-  state: ConsensusState,
-  unsigned: Unsigned,
-  signature: Vote['signature'],
-  rules: Rules,
-  out: Effect[],
-): void {
+function takeSigned(state: ConsensusState, unsigned: Unsigned, signature: Vote['signature'], out: Effect[]): void {
   const message: Unsigned =
     unsigned.type === 'proposal'
       ? { type: 'proposal', proposal: { ...unsigned.proposal, signature } }
@@ -287,11 +283,11 @@ function takeSigned(
       state.values.set(cut, { proposal, verdict: value?.verdict ?? 'valid', faulted: false, timely: true });
     else value.timely = true;
   } else {
-    addVote(tallyOf(state, message.vote), message.vote, state.committee, rules);
+    addVote(tallyOf(state, message.vote), message.vote, state.committee, state.rules);
     seen(state, state.self, round);
   }
   const write: Effect = { do: 'write', record: recordOf(state, message) };
-  out.push(...rules.signed(write, { do: 'send', to: 'all', message }));
+  out.push(...state.rules.signed(write, { do: 'send', to: 'all', message }));
   if (message.type === 'proposal' && message.proposal.validRound >= 0) {
     const kept = state.rounds.get(message.proposal.validRound);
     const proof = kept && proofOf(kept.prevotes);

@@ -4,7 +4,6 @@
  * here, and of the one that the proposal of the current round refers to.
  */
 import type { Proposal } from './effects.ts';
-import type { Rules } from './rules.ts';
 import type { ConsensusState, LastCut } from './state.ts';
 import { bitsOf, PRECOMMIT, PREVOTE, type Proof, type Vote } from './votes.ts';
 
@@ -35,7 +34,7 @@ export function lastProof({ last }: ConsensusState): Proof | undefined {
 /**
  * Whether every signature listed in the header is here, and they form a certificate. The first cut has no previous one.
  */
-export function hasSigners({ last }: ConsensusState, { signers, lastRound }: Proposal, rules: Rules): boolean {
+export function hasSigners({ last, rules }: ConsensusState, { signers, lastRound }: Proposal): boolean {
   if (last === undefined) return signers === 0n;
   const held = last.rounds.get(lastRound);
   if (held === undefined || (bitsOf(held.values()) & signers) !== signers) return false;

@@ -16,7 +16,6 @@ import type { Company, Neighbours } from './effects.ts';
 import { seenVote } from './last-cut.ts';
 import { isSettled } from './own-key.ts';
 import { TICKS_OF_A_CUT } from './pace.ts';
-import { RULES, type Rules } from './rules.ts';
 import { type ConsensusState, UNKNOWN_HEIGHT } from './state.ts';
 import { NIL, type Vote } from './votes.ts';
 
@@ -50,7 +49,7 @@ const fullOf = (isCovered: boolean): number => (isCovered ? COVERED_TICKS * WHOL
 /** The log has messages of this height or of the one before. */
 const covers = (logHeight: number, height: number): boolean => logHeight >= height - 1;
 
-const isAlone = ({ committee, self }: ConsensusState, rules: Rules): boolean =>
+const isAlone = ({ committee, self, rules }: ConsensusState): boolean =>
   self >= 0 && rules.isQuorum(committee.stake(self), committee.total);
 
 /** For a member that starts. `logHeight` is the last height of its log, -1 where it has none or one with a torn end. */
@@ -133,10 +132,10 @@ export const cutsLeft = (state: ConsensusState): number =>
   isListening(state) ? Math.ceil((state.listening?.ticks ?? 0) / WHOLE_TICK / (TICKS_OF_A_CUT - HEIGHT_TICKS)) : 0;
 
 /** Handles a tick. True if the waiting height begins now. */
-export function listened(state: ConsensusState, company: Company | undefined, rules: Rules): boolean {
+export function listened(state: ConsensusState, company: Company | undefined): boolean {
   const { listening, ownKey } = state;
   if (listening === undefined && ownKey.arriving === 0) return false;
-  const worth = worthOf(state, company, rules);
+  const worth = worthOf(state, company);
   ownKey.worths = [...ownKey.worths, worth].slice(-HEIGHT_TICKS);
   // A few neighbours may all lie by omission: that must not become a reason to stop.
   if (ownKey.arriving > 0 && worth === WHOLE_TICK) {
@@ -150,16 +149,16 @@ export function listened(state: ConsensusState, company: Company | undefined, ru
   return listening.begins;
 }
 
-function worthOf(state: ConsensusState, company: Company | undefined, rules: Rules): number {
+function worthOf(state: ConsensusState, company: Company | undefined): number {
   // Certainly behind: a cut is final but not executed yet.
   if (hasFinal(state)) return 0;
-  if (company === undefined || isAlone(state, rules)) return WHOLE_TICK;
+  if (company === undefined || isAlone(state)) return WHOLE_TICK;
   const { total } = state.committee;
   // An honest member is ahead. It may have deleted the cuts that prove it: then its statement has to suffice.
-  if (isNobody(state, company) || rules.isThird(stakeOf(state, company.ahead), total)) return 0;
+  if (isNobody(state, company) || state.rules.isThird(stakeOf(state, company.ahead), total)) return 0;
   const worth = isTaken(company) ? WHOLE_TICK / SLOW_TICKS : WHOLE_TICK;
-  if (isTaken(company) && !isContradicted(state, company, rules)) return 0;
-  return rules.isThird(stakeOf(state, company), total) ? worth : worth / SLOW_TICKS;
+  if (isTaken(company) && !isContradicted(state, company)) return 0;
+  return state.rules.isThird(stakeOf(state, company), total) ? worth : worth / SLOW_TICKS;
 }
 
 const isTaken = ({ taken = NOBODY }: Company): boolean => taken.members.length + taken.named > 0;
@@ -168,8 +167,8 @@ const isTaken = ({ taken = NOBODY }: Company): boolean => taken.members.length +
  * Members of a third or less say that the key runs elsewhere, and some member that it does not. These may be few: a
  * liar can hold back what the others say where it is their relay, and a member with much stake has few others.
  */
-const isContradicted = (state: ConsensusState, company: Company, rules: Rules): boolean =>
-  stakeOf(state, company) > 0n && !rules.isThird(stakeOf(state, company.taken), state.committee.total);
+const isContradicted = (state: ConsensusState, company: Company): boolean =>
+  stakeOf(state, company) > 0n && !state.rules.isThird(stakeOf(state, company.taken), state.committee.total);
 
 /** Members that did not answer do not count as connected. */
 function isNobody({ self }: ConsensusState, { members, named, ahead = NOBODY, taken = NOBODY }: Company): boolean {
@@ -190,27 +189,27 @@ function stakeOf({ committee, self }: ConsensusState, { members }: Neighbours = 
 /** Why a member with a seat does not sign; undefined if it signs, or will within a few cuts. */
 export type Waits = 'nobody' | 'few' | 'ahead' | 'taken' | 'store';
 
-export function waitsFor(state: ConsensusState, company: Company, rules: Rules = RULES): Waits | undefined {
+export function waitsFor(state: ConsensusState, company: Company): Waits | undefined {
   const { committee, self, recovered, height } = state;
   if (self < 0 || state.stopped) return undefined;
   // Its log is ahead of its store: until it has those cuts it cannot know what to sign.
   if ((recovered?.height ?? 0) > height) return 'store';
-  if (!isListening(state) || isAlone(state, rules)) return undefined;
+  if (!isListening(state) || isAlone(state)) return undefined;
   if (isNobody(state, company)) return 'nobody';
-  if (rules.isThird(stakeOf(state, company.ahead), committee.total)) return 'ahead';
-  const isEnough = rules.isThird(stakeOf(state, company), committee.total);
-  if (isTaken(company) && !(isEnough && isContradicted(state, company, rules))) return 'taken';
+  if (state.rules.isThird(stakeOf(state, company.ahead), committee.total)) return 'ahead';
+  const isEnough = state.rules.isThird(stakeOf(state, company), committee.total);
+  if (isTaken(company) && !(isEnough && isContradicted(state, company))) return 'taken';
   return isEnough ? undefined : 'few';
 }
 
 /** Whether members of a quorum are connected, this one among them. */
-export function isMet(state: ConsensusState, company: Company | undefined, rules: Rules): boolean {
+export function isMet(state: ConsensusState, company: Company | undefined): boolean {
   const { committee, self } = state;
   if (company === undefined) return true;
   const own = self >= 0 ? committee.stake(self) : 0n;
   const { ahead, taken, silent } = company;
   const there = [company, ahead, taken, silent].reduce((sum, some) => sum + stakeOf(state, some), own);
-  return rules.isQuorum(there, committee.total);
+  return state.rules.isQuorum(there, committee.total);
 }
 
 function hasFinal({ step, rounds }: ConsensusState): boolean {

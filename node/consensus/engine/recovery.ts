@@ -3,10 +3,11 @@
  * of its log, its lock and its valid value with their proofs. It continues after its last signed message; anything it
  * had not signed it may decide again.
  */
+
 import { CodedError } from '../../../protocol/coded-error.ts';
 import type { Committee } from './committee.ts';
 import type { LogRecord, Recovered, Unsigned } from './effects.ts';
-import type { Rules } from './rules.ts';
+import { RULES, type Rules } from './rules.ts';
 import { type ConsensusState, createState, type LastCut, roundOf, stepNumber } from './state.ts';
 import { addVote, type CutName, isProof, NIL, PREVOTE } from './votes.ts';
 
@@ -53,24 +54,24 @@ export function openState(
   self: number,
   last: LastCut | undefined,
   recovered: Recovered | undefined,
-  rules: Rules,
+  rules: Rules = RULES,
 ): ConsensusState {
   const ahead = recovered !== undefined && recovered.height >= height ? recovered : undefined;
-  const state = createState(height, committee, self, last, ahead);
-  if (ahead?.height === height) restore(state, ahead, rules);
+  const state = createState(height, committee, self, last, ahead, rules);
+  if (ahead?.height === height) restore(state, ahead);
   return state;
 }
 
 /** Advances a fresh state of the log's height to its last signed message. */
-export function restore(state: ConsensusState, recovered: Recovered, rules: Rules): void {
+export function restore(state: ConsensusState, recovered: Recovered): void {
   for (const polka of recovered.polkas) {
-    if (polka.kind !== PREVOTE || !isProof(polka, state.committee, rules))
+    if (polka.kind !== PREVOTE || !isProof(polka, state.committee, state.rules))
       throw new RecoveryError(
         'log_lock_unproven',
         `the polka of round ${polka.round} in the log does not prove anything`,
       );
     const { prevotes } = roundOf(state, polka.round);
-    for (const vote of polka.votes) addVote(prevotes, vote, state.committee, rules);
+    for (const vote of polka.votes) addVote(prevotes, vote, state.committee, state.rules);
     prevotes.quorum = polka.cut;
     prevotes.proof = polka;
     state.writtenPolkas.add(polka.round);
@@ -81,10 +82,10 @@ export function restore(state: ConsensusState, recovered: Recovered, rules: Rule
   }
   const { lockedRound, locked, validRound, valid } = recovered;
   Object.assign(state, { lockedRound, locked, validRound, valid });
-  for (const message of recovered.messages) takeOwn(state, message, rules);
+  for (const message of recovered.messages) takeOwn(state, message);
 }
 
-function takeOwn(state: ConsensusState, message: Unsigned, rules: Rules): void {
+function takeOwn(state: ConsensusState, message: Unsigned): void {
   const [kind, { round, cut }] =
     message.type === 'proposal' ? [0 as const, message.proposal] : [message.vote.kind, message.vote];
   const step = stepNumber(round, kind);
@@ -100,5 +101,5 @@ function takeOwn(state: ConsensusState, message: Unsigned, rules: Rules): void {
     slot.proposal = proposal;
     if (!state.values.has(cut)) state.values.set(cut, { proposal, verdict: 'unknown', faulted: false, timely: true });
     else (state.values.get(cut) as { timely: boolean }).timely = true;
-  } else addVote(kind === PREVOTE ? slot.prevotes : slot.precommits, message.vote, state.committee, rules);
+  } else addVote(kind === PREVOTE ? slot.prevotes : slot.precommits, message.vote, state.committee, state.rules);
 }

@@ -8,7 +8,6 @@ import type { Effect, Proposal, Unsigned } from './effects.ts';
 import { hasSigners, lastProof, watchLastRound } from './last-cut.ts';
 import { isListening } from './listening.ts';
 import { isBarred, signsFirst } from './own-key.ts';
-import type { Rules } from './rules.ts';
 import { type ConsensusState, type Round, roundOf, type Step, stepNumber, type Value } from './state.ts';
 import { type CutName, NIL, PRECOMMIT, PREVOTE, UNSIGNED, type VoteKind } from './votes.ts';
 
@@ -17,30 +16,30 @@ export const PAST_ROUNDS = 4;
 export const FUTURE_ROUNDS = 4;
 
 /** Applies every rule until none applies any more. */
-export function progress(state: ConsensusState, rules: Rules, out: Effect[]): void {
+export function progress(state: ConsensusState, out: Effect[]): void {
   // Final cuts of others are accepted; everything else waits until it may sign.
   if (isListening(state)) {
-    if (state.step !== 'decided') decide(state, rules, out);
+    if (state.step !== 'decided') decide(state, out);
     return;
   }
   while (
     state.step !== 'decided' &&
-    (decide(state, rules, out) ||
-      jump(state, rules, out) ||
-      takePolka(state, rules, out) ||
-      voteOnProposal(state, rules, out) ||
+    (decide(state, out) ||
+      jump(state, out) ||
+      takePolka(state, out) ||
+      voteOnProposal(state, out) ||
       giveUpOnNil(state, out))
   );
-  if (state.step !== 'decided') startTimers(state, rules, out);
+  if (state.step !== 'decided') startTimers(state, out);
 }
 
 /** Line 11. */
-export function startRound(state: ConsensusState, round: number, rules: Rules, out: Effect[]): void {
+export function startRound(state: ConsensusState, round: number, out: Effect[]): void {
   state.round = round;
   state.step = 'propose';
   prune(state);
   watchLastRound(state);
-  askProposer(state, rules, out);
+  askProposer(state, out);
   out.push({ do: 'timer', kind: 'propose', height: state.height, round });
   if (state.committee.proposer(state.height, round) !== state.self || !maySign(state, stepNumber(round, 0))) return;
   const value = state.values.get(state.valid);
@@ -56,10 +55,10 @@ export function propose(state: ConsensusState, proposal: Proposal, out: Effect[]
 }
 
 /** Line 49: precommits of more than two thirds in any one round. */
-function decide(state: ConsensusState, rules: Rules, out: Effect[]): boolean {
+function decide(state: ConsensusState, out: Effect[]): boolean {
   for (const round of state.rounds.values()) {
-    if (!rules.looksBack && round.round !== state.round) continue;
-    const proof = rules.decision(round, state);
+    if (!state.rules.looksBack && round.round !== state.round) continue;
+    const proof = state.rules.decision(round, state);
     if (proof === undefined || proof.cut === NIL) continue;
     const value = validValue(state, proof.cut, PRECOMMIT, round.round, out);
     if (value === undefined) continue;
@@ -71,16 +70,16 @@ function decide(state: ConsensusState, rules: Rules, out: Effect[]): boolean {
 }
 
 /** Line 55: more than a third is in a later round. Each member counts with the latest round it was seen in. */
-function jump(state: ConsensusState, rules: Rules, out: Effect[]): boolean {
+function jump(state: ConsensusState, out: Effect[]): boolean {
   const { memberRounds, committee, round } = state;
-  if (!rules.jumps || !memberRounds.some((seen) => seen > round)) return false;
+  if (!state.rules.jumps || !memberRounds.some((seen) => seen > round)) return false;
   const ahead = [...memberRounds.keys()].filter((member) => (memberRounds[member] as number) > round);
   ahead.sort((a, b) => (memberRounds[b] as number) - (memberRounds[a] as number));
   let stake = 0n;
   for (const member of ahead) {
     stake += committee.stake(member);
-    if (!rules.isThird(stake, committee.total)) continue;
-    startRound(state, memberRounds[member] as number, rules, out);
+    if (!state.rules.isThird(stake, committee.total)) continue;
+    startRound(state, memberRounds[member] as number, out);
     return true;
   }
   return false;
@@ -99,22 +98,22 @@ const followTicks = (round: number): number => 40 + 4 * round;
  * others jump to them (line 55) when the partition ends. And the wait grows with the round, as the time-outs do: in a
  * time T without progress a liar makes rounds, and with them time-outs, in proportion to the root of T.
  */
-export function follow(state: ConsensusState, rules: Rules, out: Effect[]): void {
+export function follow(state: ConsensusState, out: Effect[]): void {
   const { round, step, ticksThere, memberRounds } = state;
-  if (!rules.jumps || (step !== 'prevote' && step !== 'precommit') || ticksThere < followTicks(round)) return;
-  if (memberRounds.some((seen) => seen > round)) startRound(state, round + 1, rules, out);
+  if (!state.rules.jumps || (step !== 'prevote' && step !== 'precommit') || ticksThere < followTicks(round)) return;
+  if (memberRounds.some((seen) => seen > round)) startRound(state, round + 1, out);
 }
 
 /**
  * Line 36. In the current round the member locks and precommits. A polka of an earlier round, which came late or along with a later proposal, becomes
  * the valid value nevertheless: chains stalled without it.
  */
-function takePolka(state: ConsensusState, rules: Rules, out: Effect[]): boolean {
+function takePolka(state: ConsensusState, out: Effect[]): boolean {
   for (const round of state.rounds.values()) {
     const cut = round.prevotes.quorum;
     if (cut === undefined || cut === NIL || round.round > state.round) continue;
     const isCurrent = round.round === state.round;
-    if (isCurrent ? state.step === 'new' || state.step === 'propose' : !rules.looksBack) continue;
+    if (isCurrent ? state.step === 'new' || state.step === 'propose' : !state.rules.looksBack) continue;
     const locks = isCurrent && state.step === 'prevote';
     if (!locks && round.round <= state.validRound) continue;
     if (validValue(state, cut, PREVOTE, round.round, out) === undefined) continue;
@@ -132,7 +131,7 @@ function takePolka(state: ConsensusState, rules: Rules, out: Effect[]): boolean 
 }
 
 /** Lines 22 and 28. A proposal that cannot be judged yet waits, at most until the time-out. */
-function voteOnProposal(state: ConsensusState, rules: Rules, out: Effect[]): boolean {
+function voteOnProposal(state: ConsensusState, out: Effect[]): boolean {
   if (state.step !== 'propose') return false;
   const proposal = state.rounds.get(state.round)?.proposal;
   const value = proposal && state.values.get(proposal.cut);
@@ -143,16 +142,14 @@ function voteOnProposal(state: ConsensusState, rules: Rules, out: Effect[]): boo
   if (value.verdict !== 'valid') return false;
   // A polka proves signers and timestamp: honest members had and checked them. After restarts those signatures may be
   // lost.
-  if (
-    validRound === -1 ? !value.timely || !hasSigners(state, proposal, rules) : !hasPolka(state, validRound, cut, rules)
-  )
+  if (validRound === -1 ? !value.timely || !hasSigners(state, proposal) : !hasPolka(state, validRound, cut))
     return false;
-  const allowed = rules.lockAllows({ round: state.lockedRound, cut: state.locked }, cut, validRound);
+  const allowed = state.rules.lockAllows({ round: state.lockedRound, cut: state.locked }, cut, validRound);
   return vote(state, PREVOTE, allowed ? cut : NIL, out);
 }
 
-const hasPolka = (state: ConsensusState, round: number, cut: CutName, rules: Rules): boolean =>
-  rules.takesReproposals && state.rounds.get(round)?.prevotes.quorum === cut;
+const hasPolka = (state: ConsensusState, round: number, cut: CutName): boolean =>
+  state.rules.takesReproposals && state.rounds.get(round)?.prevotes.quorum === cut;
 
 /** Line 44. */
 function giveUpOnNil(state: ConsensusState, out: Effect[]): boolean {
@@ -161,15 +158,15 @@ function giveUpOnNil(state: ConsensusState, out: Effect[]): boolean {
 }
 
 /** Lines 34 and 47. */
-function startTimers(state: ConsensusState, rules: Rules, out: Effect[]): void {
+function startTimers(state: ConsensusState, out: Effect[]): void {
   const round = state.rounds.get(state.round);
   if (round === undefined || state.step === 'new') return;
   const { height, committee } = state;
-  if (state.step === 'prevote' && !round.prevoteTimer && rules.isQuorum(round.prevotes.any, committee.total)) {
+  if (state.step === 'prevote' && !round.prevoteTimer && state.rules.isQuorum(round.prevotes.any, committee.total)) {
     round.prevoteTimer = true;
     out.push({ do: 'timer', kind: 'prevote', height, round: state.round });
   }
-  if (!round.precommitTimer && rules.isQuorum(round.precommits.any, committee.total)) {
+  if (!round.precommitTimer && state.rules.isQuorum(round.precommits.any, committee.total)) {
     round.precommitTimer = true;
     out.push({ do: 'timer', kind: 'precommit', height, round: state.round });
   }
@@ -238,13 +235,12 @@ export function timeOut(
   state: ConsensusState,
   kind: 'propose' | 'prevote' | 'precommit',
   round: number,
-  rules: Rules,
   out: Effect[],
 ): void {
   if (round !== state.round || !STEPS_BEFORE[kind].includes(state.step)) return;
   if (kind === 'propose') vote(state, PREVOTE, NIL, out);
   else if (kind === 'prevote') vote(state, PRECOMMIT, NIL, out);
-  else startRound(state, round + 1, rules, out);
+  else startRound(state, round + 1, out);
 }
 
 /**

@@ -3,6 +3,7 @@
  */
 import type { Committee } from './committee.ts';
 import type { Peer, Proposal, Recovered } from './effects.ts';
+import { RULES, type Rules } from './rules.ts';
 import { type CutName, emptyTally, NIL, type Tally, type Vote } from './votes.ts';
 
 /** `new`: votes are collected, the time of the first round has not come. */
@@ -117,6 +118,8 @@ export type ConsensusState = {
   /** Ticks since then in which a quorum was connected. */
   ticksThere: number;
   wantCut: CutName;
+  /** What the member goes by; a test gives it a wrong one. */
+  readonly rules: Rules;
 };
 
 export function createState(
@@ -125,6 +128,7 @@ export function createState(
   self: number,
   last?: LastCut,
   recovered?: Recovered,
+  rules: Rules = RULES,
 ): ConsensusState {
   return {
     height,
@@ -159,6 +163,7 @@ export function createState(
     tickHeights: [UNKNOWN_HEIGHT, UNKNOWN_HEIGHT],
     ticksThere: 0,
     wantCut: NIL,
+    rules,
   };
 }
 

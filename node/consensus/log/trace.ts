@@ -9,7 +9,6 @@ import type { Effect, Event, Recovered } from '../engine/effects.ts';
 import { step } from '../engine/engine.ts';
 import { lastCutOf } from '../engine/last-cut.ts';
 import { openState } from '../engine/recovery.ts';
-import { RULES, type Rules } from '../engine/rules.ts';
 import type { ConsensusState, Listening, OwnKey } from '../engine/state.ts';
 import type { Proof } from '../engine/votes.ts';
 
@@ -63,12 +62,12 @@ export function decodeTrace(text: string): { start: TraceStart; events: Event[] 
 }
 
 /** Runs the engine over a trace. */
-export function replay(text: string, rules: Rules = RULES): { state: ConsensusState; effects: Effect[][] } {
+export function replay(text: string): { state: ConsensusState; effects: Effect[][] } {
   const { start, events } = decodeTrace(text);
   const { height, committee, self, last, recovered } = start;
-  const state = openState(height, committee, self, last && lastCutOf(last.proof, last.committee), recovered, rules);
+  const state = openState(height, committee, self, last && lastCutOf(last.proof, last.committee), recovered);
   if (start.listening !== undefined) state.listening = { ...start.listening };
   if (start.ownKey !== undefined) state.ownKey = { ...start.ownKey };
   if (start.tickHeights !== undefined) state.tickHeights = start.tickHeights;
-  return { state, effects: events.map((event) => step(state, event, rules)) };
+  return { state, effects: events.map((event) => step(state, event)) };
 }

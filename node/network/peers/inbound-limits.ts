@@ -1,12 +1,16 @@
 /**
- * Limits on incoming peers: few per address, not many per network, and when all places are taken, a network with many
- * peers gives way to one with fewer. Addresses of this machine are not counted.
+ * Limits on incoming peers: few per address, not many per network, at once and one after the other, and when all places
+ * are taken, a network with many peers gives way to one with fewer. Addresses of this machine are not counted.
  */
 import { addressBytes, clientKey, isLoopback } from '../../../runtime/clients/client-address.ts';
+import type { BucketRate } from '../../../runtime/clients/token-bucket.ts';
 
 export type InboundLimits = { readonly places: number; readonly perAddress: number; readonly perSubnet: number };
 
 export const INBOUND_LIMITS = { perAddress: 3, perSubnet: 8 } as const;
+
+/** Peers of one network that come. Of what peers share each address has a part, and whoever has a network of IPv6 has 65,536 of them. */
+export const COMING: BucketRate = { perSecond: 0.5, burst: 4 * INBOUND_LIMITS.perSubnet };
 
 export type Inbound = { readonly id: number; readonly address: string; readonly subnet: string };
 

@@ -4,15 +4,17 @@
  */
 import type { ConnectionGater, MultiaddrConnection, PeerId } from '@libp2p/interface';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
+import { Buckets } from '../../../runtime/clients/buckets.ts';
 import { clientKey, isLoopback } from '../../../runtime/clients/client-address.ts';
 import type { SteadyClock } from '../../../runtime/clock/clock.ts';
-import { admitInbound, INBOUND_LIMITS, type Inbound, subnetOf } from '../peers/inbound-limits.ts';
+import { admitInbound, COMING, INBOUND_LIMITS, type Inbound, subnetOf } from '../peers/inbound-limits.ts';
 import { ipOf } from '../peers/peer-address.ts';
 import { BARRED_MILLIS } from '../peers/peer-score.ts';
 import type { PeerName } from './host-types.ts';
 import type { ByteCount } from './quic-transport.ts';
 
 const MAX_BARRED = 10_000;
+const MAX_NETWORKS = 10_000;
 /** Writes until it is agreed what is spoken on a connection, and with whom; a few are needed. Each word of the other side has an answer. */
 const MAX_FIRST_WRITES = 32;
 
@@ -23,6 +25,7 @@ export class ConnectionLimits {
   readonly #isNear: (address: string) => boolean;
   readonly #steady: SteadyClock;
   readonly #inbound = new Map<number, Inbound & { readonly connection: MultiaddrConnection }>();
+  readonly #coming = new Buckets(COMING, MAX_NETWORKS);
   readonly #barred = new BoundedMap<string, number>(MAX_BARRED);
   /** Writes to those that are not agreed yet. */
   readonly #firstWrites = new WeakMap<MultiaddrConnection, number>();
@@ -81,6 +84,7 @@ export class ConnectionLimits {
       const limits = { places: this.#places, ...INBOUND_LIMITS };
       const found = admitInbound([...this.#inbound.values()], ip, limits, this.#isNear);
       if (!found.admitted) return true;
+      if (!this.#isNear(ip) && !this.#coming.take(subnetOf(ip), this.#steady())) return true;
       if (found.evict !== undefined) this.#inbound.get(found.evict)?.connection.abort(new Error('others wait'));
       const id = this.#count++;
       this.#inbound.set(id, { id, address: clientKey(ip), subnet: subnetOf(ip), connection });

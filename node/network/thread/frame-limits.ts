@@ -7,9 +7,12 @@ import type { Connection, Stream, StreamMuxer } from '@libp2p/interface';
 import { Buckets } from '../../../runtime/clients/buckets.ts';
 import type { BucketRate } from '../../../runtime/clients/token-bucket.ts';
 import type { SteadyClock } from '../../../runtime/clock/clock.ts';
+import type { PeerName } from './host-types.ts';
 
-/** Several times what a peer needs that asks and announces as much as it may. */
+/** Of one address: several times what a peer needs that asks and announces as much as it may. */
 const FRAMES: BucketRate = { perSecond: 2_000, burst: 10_000 };
+/** Of one peer: as many as three at one address have each. */
+const PART: BucketRate = { perSecond: FRAMES.perSecond / 3, burst: FRAMES.burst / 3 };
 const MAX_HOLDERS = 1_024;
 /** A stream of QUIC costs about 0.4 ms to open and end, most of it in threads of the package. */
 const FRAMES_OF_A_STREAM = 8;
@@ -25,6 +28,7 @@ export class FrameLimits {
   readonly #steady: SteadyClock;
   /** Kept when a connection ends: a new one does not reset it. */
   readonly #rates = new Buckets(FRAMES, MAX_HOLDERS);
+  readonly #parts = new Buckets(PART, MAX_HOLDERS);
 
   constructor(steady: SteadyClock) {
     this.#steady = steady;
@@ -34,8 +38,9 @@ export class FrameLimits {
   limit(connection: Connection, holder: string, flood: () => void): void {
     const { muxer } = connection as unknown as { readonly muxer?: MuxerInside };
     if (muxer === undefined) return;
+    const peer = `${connection.remotePeer}`;
     const count = (frames = 1) => {
-      if (this.take(holder, frames)) return;
+      if (this.take(peer, holder, frames)) return;
       flood();
       throw new Error('too many frames');
     };
@@ -50,13 +55,15 @@ export class FrameLimits {
     muxer.addEventListener('stream', ({ detail }) => {
       countWords(detail, countWord);
       // Yamux has frames that open one.
-      if (handle === undefined && !this.take(holder, FRAMES_OF_A_STREAM)) flood();
+      if (handle === undefined && !this.take(peer, holder, FRAMES_OF_A_STREAM)) flood();
     });
   }
 
-  /** Whether there may be so many more. */
-  take(holder: string, frames = 1): boolean {
-    return this.#rates.take(holder, this.#steady(), frames);
+  /** Whether there may be so many more. Where the address has had too many, only those are to blame that had more than their part. */
+  take(peer: PeerName, holder: string, frames = 1): boolean {
+    const now = this.#steady();
+    const [isPart, isRoom] = [this.#parts.take(peer, now, frames), this.#rates.take(holder, now, frames)];
+    return isPart || isRoom;
   }
 }
 

@@ -6,9 +6,8 @@ import { API_VERSION } from '../../../protocol/api/values.ts';
 import { EDITABLE, type Editable, EditRefusal, MAX_WORDS } from '../../edits/editable.ts';
 import type { Editor, Edits } from '../../edits/edits.ts';
 import { ApiRefusal } from '../api-error.ts';
-import type { Route } from '../route.ts';
+import { operator, type Route } from '../route.ts';
 import * as o from './operator-documents.ts';
-import { operator } from './operator-route.ts';
 
 const TOKEN_MARK = 8;
 const NO_HEIGHT =

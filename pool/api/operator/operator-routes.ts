@@ -22,13 +22,12 @@ import { ApiRefusal } from '../api-error.ts';
 import type { ServiceName } from '../documents.ts';
 import { pageOf, readNumberCursor } from '../keyset.ts';
 import { CHART_HOURS, tierOfPool } from '../public/chart-view.ts';
-import { COSTS, FIELDS, paged, pageOfQuery, type Route } from '../route.ts';
+import { COSTS, FIELDS, operator, paged, pageOfQuery, type Route } from '../route.ts';
 import type { BookAudit } from './book-audit.ts';
 import { edit, editorOf, editRoutes } from './edit-routes.ts';
 import { acceptReward, heldRewards } from './held-rewards.ts';
 import { MAX_BAN_MINUTES } from './logged-bans.ts';
 import * as o from './operator-documents.ts';
-import { operator } from './operator-route.ts';
 import { payoutsPaused } from './payout-pause.ts';
 import { payoutRoutes } from './payout-routes.ts';
 

@@ -11,10 +11,9 @@ import type { LedgerDate } from '../../payout/earlier-minimums.ts';
 import { markSubmitted, markVoid, type OpenPayout, openPayouts } from '../../payout/payout-states.ts';
 import { type PayoutWallet, samePayment } from '../../payout/payout-wallet.ts';
 import { ApiRefusal } from '../api-error.ts';
-import type { Route } from '../route.ts';
+import { operator, type Route } from '../route.ts';
 import type { PayoutAction, QueueDocument } from './operator-documents.ts';
 import * as o from './operator-documents.ts';
-import { operator } from './operator-route.ts';
 import { pausePayouts, payNow, payoutsPaused } from './payout-pause.ts';
 
 export type PayoutRoutesDependencies = {

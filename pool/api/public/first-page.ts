@@ -4,7 +4,7 @@
  */
 import { compressed, etagOf, type StaticFile } from './static-files.ts';
 
-/** Where the page looks for them (dashboard/data/first-document.ts). */
+/** Where the page looks for them (dashboard/data/hooks.ts). */
 const OPENING = '<script type="application/json" id="first-document">';
 
 /** Nothing in the figures, such as a pool's name, can end the element that they are in. */
