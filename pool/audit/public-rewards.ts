@@ -4,7 +4,7 @@
  * that never enter a list are withheld from the miners.
  */
 
-import type { BooksSources } from '../../protocol/books/books-evidence.ts';
+import { type BooksSources, insistReadable } from '../../protocol/books/books-evidence.ts';
 import { type BooksService, readWork, type SliceRecord } from '../../protocol/books/books-slice.ts';
 import { rewardTransaction } from '../../protocol/books/books-verdict.ts';
 import { PoolSilence } from '../../protocol/books/pool-silence.ts';
@@ -18,7 +18,6 @@ import { type BlockPlace, fieldsOf, listOf, type PublishedRecord, readBlockPlace
 const LIST_CUTS = 2 * REGISTRATION_WINDOW;
 /** This long after the cut that paid it (four hours), a reward in no list is considered withheld (rule 27). */
 const WITHHELD_CUTS = 5_760;
-const MAX_BLOCKS = 20_000;
 
 type Listed = Pick<SliceRecord, 'service' | 'slice' | 'slice_cuts'>;
 
@@ -187,8 +186,9 @@ class Places {
     const blocks = new Map<string, Named>();
     for (const service of SERVICES) {
       const answer = fieldsOf(await this.#pool(`slices/${service}/${slice}/blocks`));
-      for (const row of listOf(answer.blocks, MAX_BLOCKS).map(readBlockPlace))
-        blocks.set(rewardTransaction(row.block_id), { ...row, service });
+      const rows = listOf(answer.blocks, Number.POSITIVE_INFINITY);
+      insistReadable(rows);
+      for (const row of rows.map(readBlockPlace)) blocks.set(rewardTransaction(row.block_id), { ...row, service });
     }
     return blocks;
   }

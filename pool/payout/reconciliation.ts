@@ -79,14 +79,19 @@ export async function noteAgreement(transaction: Transaction, status: Agreed): P
  * signed before the new table was first seen. Undefined once that is over, and while the table is the same. Expects a
  * wallet that has read the whole chain.
  */
-export async function unsureThrough(sql: Sql | Transaction, status: WalletStatus): Promise<number | undefined> {
+export async function unsureThrough(
+  sql: Sql | Transaction,
+  status: WalletStatus,
+  { isNoted = true } = {},
+): Promise<number | undefined> {
   const { table, height, validityCuts } = await lastAgreement(sql);
   const { requestTable, indexedHeight } = status;
   if (table === undefined || table === requestTable) return undefined;
   const [row] = await sql<{ value: string }[]>`select value from settings where name = ${OTHER}`;
   const [of, at] = row?.value.split(' ') ?? [];
   const seen = of === requestTable ? Number(at) : Math.max(height, indexedHeight);
-  await sql`insert into settings values (${OTHER}, ${`${requestTable} ${seen}`})
+  if (isNoted)
+    await sql`insert into settings values (${OTHER}, ${`${requestTable} ${seen}`})
     on conflict (name) do update set value = excluded.value where settings.value <> excluded.value`;
   const through = seen + Math.max(validityCuts, status.validityCuts) + SLACK_CUTS;
   return indexedHeight > through ? undefined : through;

@@ -71,7 +71,7 @@ async function repair(options: RepairOptions, { sql, wallet, series }: RepairDep
   if (!isCaughtUp) return { lines: ['the wallet is still reading the chain: try again when it has'], agree: false };
   const findings = await find(sql, wallet, series, requestTable);
   if (findings === undefined) return { lines: ['the wallet does not list its payments now: try again'], agree: false };
-  const unsure = await unsureThrough(sql, status.value);
+  const unsure = await unsureThrough(sql, status.value, { isNoted: options.apply });
   const lines = [...linesOf(findings), ...(unsure === undefined ? [] : [unsureText(unsure)])];
   const { contradictions, missing, displaced, unsettled, numbered, unreached, unread, toMiners, toOthers } = findings;
   const onChain = numbered.length + unreached.length + unread.length + toMiners.length + toOthers.length;
@@ -89,9 +89,9 @@ async function repair(options: RepairOptions, { sql, wallet, series }: RepairDep
   if (unreached.length > 0)
     return { lines: [...lines, 'the books are still catching up: try again when they have'], agree: false };
   if (unread.length > 0) return { lines: [...lines, UNREAD_REMEDY], agree: false };
+  if (!options.apply) return { lines: [...lines, 'nothing was changed; --apply corrects the books'], agree: false };
   // A number that is on no payment yet may still be on one, and what is corrected now would be paid again.
   if (unsure !== undefined) return { lines: [...lines, 'nothing was changed: try again then'], agree: false };
-  if (!options.apply) return { lines: [...lines, 'nothing was changed; --apply corrects the books'], agree: false };
   const lost: LostPayment[] = [...missing, ...numbered, ...toMiners.map(lostOnChain)];
   const terms = { requestTable, isCaughtUp: true, isAdvanceAllowed: options.advance };
   try {

@@ -122,6 +122,11 @@ async function readRecords(asked: Asked, newest: number, sources: BooksSources):
 
 type SliceBlock = { readonly block_id: string; readonly credited_with: number | null };
 
+/** More blocks than are read are no lie (rule 30). */
+export function insistReadable(blocks: readonly unknown[]): void {
+  if (blocks.length > MAX_SLICE_BLOCKS) throw new PoolSilence(`a slice has more than ${MAX_SLICE_BLOCKS} blocks`);
+}
+
 /** Blocks of a service whose anchors lie in a slice, and the list that credits each, as the pool says. */
 export async function readBlocks(
   service: BooksService,
@@ -129,7 +134,8 @@ export async function readBlocks(
   { pool }: Pick<BooksSources, 'pool'>,
 ): Promise<readonly SliceBlock[]> {
   const answer = (await pool(`slices/${service}/${slice}/blocks`)) as { blocks: SliceBlock[] };
-  insistShape(Array.isArray(answer?.blocks) && answer.blocks.length <= MAX_SLICE_BLOCKS, 'blocks');
+  insistShape(Array.isArray(answer?.blocks), 'blocks');
+  insistReadable(answer.blocks);
   for (const block of answer.blocks) insistShape(typeof block?.block_id === 'string', 'blocks');
   return answer.blocks;
 }

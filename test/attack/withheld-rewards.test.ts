@@ -15,7 +15,7 @@ const ids = [0, 1, 2].map((i) => toHex(pattern(`withheld ${i}`, 48)));
 const rewards = ids.map((id, i) => ({ transaction: rewardTransaction(id), height: 96 + i, amount: 100n }));
 
 /** `now`: of the node, when the blocks are read. */
-async function auditAt(height: number, list: number | null, now = height, lengths = [240, 240]) {
+async function auditAt(height: number, list: number | null, now = height, lengths = [240, 240], others = 0) {
   const findings = new Findings();
   const newest = Math.floor(height / 240) - 1;
   const records = ['pplns', 'solo'].map((service) => [
@@ -30,7 +30,7 @@ async function auditAt(height: number, list: number | null, now = height, length
       pool: async (path) => ({
         blocks: path.includes('pplns')
           ? ids.map((block_id) => ({ block_id, state: list === null ? 'held' : 'paid', credited_with: list }))
-          : [],
+          : Array.from({ length: others }, () => ({ block_id: ids[0], state: 'paid', credited_with: 0 })),
       }),
       opening: { from_slice: 0, slice_cuts: 1_000_000 },
       records: new Map(records as never),
@@ -66,4 +66,11 @@ test('slices as long as the chain is old put nothing off: rewards are withheld a
   // All slices are so long, or one later one is, or none is closed yet.
   for (const lengths of [[1_000_000, 1_000_000], [240, 1_000_000], []])
     expect((await auditAt(late, null, late, lengths)).withheld, String(lengths)).toEqual({ rewards: 3, amount: '300' });
+});
+
+test('a slice with more blocks than are read is not checked, and nothing of it is false', async () => {
+  const height = 3_000;
+  const { notChecked, findings } = await auditAt(height, null, height, [240, 240], 20_001);
+  expect(findings).toEqual([]);
+  expect(notChecked).toEqual(['3 rewards that are in no list: the pool does not answer where they are']);
 });

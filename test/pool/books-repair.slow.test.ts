@@ -297,7 +297,12 @@ function restored(paid: readonly ChainPayment[], says: Partial<WalletStatus> = {
 
 /** Until nothing that was signed with the request table of before can execute any more. */
 async function waited(sql: Sql, after: ReturnType<typeof restored>): Promise<PayoutWallet> {
-  await repairPayouts({ apply: false, advance: false }, { sql, wallet: after.wallet, series });
+  const repair = (apply: boolean) => repairPayouts({ apply, advance: false }, { sql, wallet: after.wallet, series });
+  const settings = () => sql`select * from settings order by name`;
+  const before = await settings();
+  await repair(false);
+  expect(await settings()).toEqual(before);
+  await repair(true);
   after.status.indexedHeight = (after.status.indexedHeight ?? 10) + 267;
   return after.wallet;
 }
