@@ -116,10 +116,10 @@ export class OverlayLinks extends Map<Peer, Link> {
 
   /** The newest one. */
   #direct(key: Bytes): Peer | undefined {
-    const found = [...this].findLast(
-      ([, link]) => link.isReady && link.key !== undefined && !isRelayed(link) && equalBytes(link.key, key),
-    );
-    return found?.[0];
+    let newest: Peer | undefined;
+    for (const [peer, link] of this)
+      if (link.isReady && link.key !== undefined && !isRelayed(link) && equalBytes(link.key, key)) newest = peer;
+    return newest;
   }
 
   /** All on which this key was proved. */
