@@ -11,6 +11,7 @@ import { MAX_BODY_BYTES } from '../../../protocol/ledger/body.ts';
 import { blockId, HEADER_BYTES } from '../../../protocol/ledger/header.ts';
 import { FairShare } from '../../../runtime/clients/fair-share.ts';
 import { SureShare } from '../../../runtime/clients/sure-share.ts';
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import type { Logger } from '../../../runtime/log/log.ts';
 import type { FullNode } from '../../full-node.ts';
 import { nameOf } from '../../ledger/registration.ts';
@@ -110,7 +111,7 @@ export type BlockExchangeDependencies = {
   readonly askAgainMillis: number;
   readonly log: Logger;
   /** Milliseconds of a monotonic clock. */
-  steady(): number;
+  readonly steady: SteadyClock;
 };
 
 export class BlockExchange {
