@@ -125,7 +125,7 @@ class Strategy {
       if (frame.type === 'farmJob') generations.add(frame.job.firstGeneration);
       jobs.set(jobId, generations);
     }
-    line.farm.peer.written.length = 0;
+    line.farm.forget();
   }
 
   #submit(line: Line): void {

@@ -184,7 +184,7 @@ async function meet(seed: number, way: number, templates: readonly Made[]): Prom
   }
   // From here on chance is another: what is drawn, and the names of connections.
   for (let i = 0; i < 40 * way; i++) bed.desk.drawSteps();
-  for (let i = 0; i < 1_000 * way; i++) bed.desk.newNumbers();
+  for (let i = 0; i < 100 * way; i++) bed.desk.newNumbers();
   miner.random = randomOf(1_000 * seed + way);
   await miner.act(miner.random(4));
   await miner.publish(known);

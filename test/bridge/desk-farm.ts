@@ -15,6 +15,9 @@ export class DeskFarm {
   readonly peer = new RecordingPeer();
   readonly conversation: Conversation;
   #sequence = 0;
+  readonly #splitter = new FrameSplitter();
+  #read = 0;
+  #said: ServerFrame[] = [];
 
   constructor(bed: DeskBed, service = BRIDGE, address = '203.0.113.7') {
     this.bed = bed;
@@ -33,13 +36,21 @@ export class DeskFarm {
     await this.bed.settle();
   }
 
-  get said(): ServerFrame[] {
-    const frames: ServerFrame[] = [];
-    new FrameSplitter().push(Buffer.concat(this.peer.written), (type, payload) => {
-      frames.push(decodeServerFrame({ type, payload: payload.slice() }));
-      return true;
-    });
-    return frames;
+  /** Everything since the beginning, or since it was forgotten; each frame is read once. */
+  get said(): readonly ServerFrame[] {
+    const { written } = this.peer;
+    for (; this.#read < written.length; this.#read++)
+      this.#splitter.push(written[this.#read] as Bytes, (type, payload) => {
+        this.#said.push(decodeServerFrame({ type, payload: payload.slice() }));
+        return true;
+      });
+    return this.#said;
+  }
+
+  forget(): void {
+    this.peer.written.length = 0;
+    this.#read = 0;
+    this.#said = [];
   }
 
   #all<T extends ServerFrame['type']>(type: T): Extract<ServerFrame, { type: T }>[] {

@@ -98,6 +98,14 @@ test('the neighbour of a process that signs and of one that listens tells the se
   expect(second.roll.answerOf('neighbour')).toBe(undefined);
 });
 
+test('a neighbour that joins is asked at once, and answers', async () => {
+  const network = bed();
+  const own = node(network, 'own 1', KEY);
+  const late = node(network, 'late');
+  await ticks(1, []);
+  expect([late.calls.length, own.roll.answerOf('late')]).toEqual([1, 'clear']);
+});
+
 test('of two processes that listen the one that started first goes on, whoever connected first; one that has stopped is in nobody’s way', async () => {
   const network = bed();
   const names = ['own 1', 'own 2'] as const;

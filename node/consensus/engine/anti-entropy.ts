@@ -124,7 +124,7 @@ function lacking(state: ConsensusState, have: Have): Message[] {
     votes(kept.prevotes.votes, prevotes);
     votes(kept.precommits.votes, precommits);
   };
-  if (have.wantCut !== NIL) proposalOf(have.wantCut);
+  proposalOf(have.wantCut);
   if (have.validRound < state.validRound) {
     proposalOf(state.valid);
     polka(state.validRound);

@@ -226,15 +226,16 @@ export class CountedMiner {
   #claim(work: Work | undefined): void {
     if (work === undefined) return;
     this.#learn();
-    const lines = this.#lines.filter(({ isOpen, prefix }) => isOpen && toHex(prefix()) === toHex(work.prefix));
+    const lines = this.#lines.filter(({ isOpen, prefix }) => isOpen && equalBytes(prefix(), work.prefix));
     const others = [...this.#works.values()];
+    const unhashed = this.#unhashed(work, others);
     for (const hit of work.hits) {
       if (hit.claims >= MAX_CLAIMS || this.#random(6) === 0) continue;
       if (lines.length > 0) hit.claims++;
       const ids = this.#idsFor(work, hit, others);
       for (const { client } of lines)
         for (const jobId of ids) {
-          if (this.#wouldBeLucky(work, jobId, hit.nonce)) continue;
+          if (this.#wouldBeLucky(work, unhashed, jobId, hit.nonce)) continue;
           this.#submits++;
           const { generation } = work;
           if (generation !== null && client instanceof V2Client && this.#random(4) > 0)
@@ -245,15 +246,21 @@ export class CountedMiner {
     }
   }
 
+  /** The session's other headers: no hash of this work is one of theirs. */
+  #unhashed(work: Work, others: readonly Work[]): Work[] {
+    return others.filter(
+      ({ generation, prefix, header }) =>
+        generation === null && equalBytes(prefix, work.prefix) && !isSameHeader(header, work.header),
+    );
+  }
+
   /**
    * Under another header a nonce is a guess, which the server hashes: as good as a hash, but one that nobody counted. Guesses
    * that would be right are left out, so that all credit is for hashes that were.
    */
-  #wouldBeLucky(work: Work, jobId: number, nonce: Bytes): boolean {
+  #wouldBeLucky(work: Work, unhashed: readonly Work[], jobId: number, nonce: Bytes): boolean {
     if (work.generation !== null && this.#wouldBeLuckyRig(work, work.generation, jobId, nonce)) return true;
-    for (const other of this.#works.values()) {
-      if (other.generation !== null || toHex(other.prefix) !== toHex(work.prefix)) continue;
-      if (isSameHeader(other.header, work.header)) continue;
+    for (const other of unhashed) {
       const job = other.jobs.find((each) => each.jobId === jobId);
       if (job === undefined) continue;
       const header = Uint8Array.from(other.header);
