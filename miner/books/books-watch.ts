@@ -20,6 +20,7 @@ import {
 } from '../../protocol/evidence/receipt-evidence.ts';
 import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
+import type { MonotonicClock, WallClock } from '../../runtime/clock/clock.ts';
 import { accounted, type Shortfall, toldName } from './accepted-work.ts';
 import type { BooksAlarm, Finding } from './books-alarms.ts';
 import { KnownBooks } from './known-books.ts';
@@ -48,8 +49,8 @@ export type BooksWatchDependencies = {
   readonly note: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   /** Reports a warning to the user that is not an accusation. `note` without it. */
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
-  readonly nowMillis: () => number;
-  readonly wallMillis: () => number;
+  readonly nowMillis: MonotonicClock;
+  readonly wallMillis: WallClock;
   readonly verify?: VerifySignature;
   /** A node that the miner trusts; without one the ledger is not checked. */
   readonly node?: BooksSources['node'] | undefined;

@@ -6,6 +6,7 @@
 import { NEWER_MILLIS } from '../../protocol/books/books-evidence.ts';
 import type { SliceRecord } from '../../protocol/books/books-slice.ts';
 import type { Receipt } from '../../protocol/books/receipt.ts';
+import type { MonotonicClock, MonotonicMillis, WallClock, WallMillis } from '../../runtime/clock/clock.ts';
 
 type AwaitedReceipt = {
   readonly receipt: Receipt;
@@ -27,12 +28,12 @@ export const KEPT_MILLIS = 23 * 3_600_000;
 
 export type Clocks = {
   /** Never goes back, and stands while the miner does not run. */
-  readonly nowMillis: () => number;
-  readonly wallMillis: () => number;
+  readonly nowMillis: MonotonicClock;
+  readonly wallMillis: WallClock;
 };
 
 /** When something happened, by the wall clock (0 if not known), and by the steady one if that was in this start of the miner. */
-export type Moment = { readonly wallMillis: number; readonly steadyMillis: number | undefined };
+export type Moment = { readonly wallMillis: WallMillis; readonly steadyMillis: MonotonicMillis | undefined };
 
 export const momentOf = ({ nowMillis, wallMillis }: Clocks): Moment => ({
   wallMillis: wallMillis(),
@@ -214,13 +215,13 @@ const CLOSED_SLICES = 3;
  * compare: missing work would never be found.
  */
 export class ReceiptStall {
-  readonly #nowMillis: () => number;
+  readonly #nowMillis: MonotonicClock;
   #toldMillis: number | undefined;
   /** Since when they differ, and the newest closed slice then. */
   #since: { readonly atMillis: number; readonly closed: number } | undefined;
   #why: string | undefined;
 
-  constructor(nowMillis: () => number) {
+  constructor(nowMillis: MonotonicClock) {
     this.#nowMillis = nowMillis;
   }
 
