@@ -3,9 +3,7 @@
  * bounded number of each kind, with the pool's own texts truncated (`BooksAlarms`).
  */
 import { NEWER_MILLIS } from '../../protocol/books/books-evidence.ts';
-import type { ListEvidence } from '../../protocol/evidence/list-evidence.ts';
-import type { Evidence } from '../../protocol/evidence/receipt-evidence.ts';
-import type { UnpaidEvidence } from '../../protocol/evidence/unpaid-evidence.ts';
+import type { EvidenceFile } from '../../protocol/evidence/evidence-file.ts';
 import type { MonotonicClock } from '../../runtime/clock/clock.ts';
 
 export const BOOKS_ALARMS = [
@@ -40,13 +38,10 @@ export const BOOKS_ALARMS = [
 ] as const;
 export type BooksAlarmKind = (typeof BOOKS_ALARMS)[number];
 
-/** Contents of an evidence file; `svc-pool verify-evidence` reads each form. */
-export type AlarmEvidence = Evidence | ListEvidence | UnpaidEvidence;
-
 export type Fields = Readonly<Record<string, unknown>>;
 
 /** What it is, what it is about, and what to say of it; with evidence where others can check it. */
-export type Finding = readonly [kind: BooksAlarmKind, what: string, fields: Fields, evidence?: AlarmEvidence];
+export type Finding = readonly [kind: BooksAlarmKind, what: string, fields: Fields, evidence?: EvidenceFile];
 
 export type BooksAlarm = {
   /** Identifies the finding. */
@@ -54,7 +49,7 @@ export type BooksAlarm = {
   readonly kind: BooksAlarmKind;
   readonly message: string;
   readonly fields: Fields;
-  readonly evidence: AlarmEvidence | undefined;
+  readonly evidence: EvidenceFile | undefined;
 };
 
 const MESSAGES: Readonly<Record<BooksAlarmKind, string>> = {

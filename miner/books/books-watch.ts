@@ -21,6 +21,7 @@ import {
 import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
 import type { MonotonicClock, WallClock } from '../../runtime/clock/clock.ts';
+import type { ToldBooks } from '../client/link-books.ts';
 import { accounted, type Shortfall, toldName } from './accepted-work.ts';
 import type { BooksAlarm, Finding } from './books-alarms.ts';
 import { KnownBooks } from './known-books.ts';
@@ -56,6 +57,9 @@ export type BooksWatchDependencies = {
   readonly node?: BooksSources['node'] | undefined;
   /** Without it credit lists are checked in every round. */
   readonly random?: () => number;
+  /** The pool said whether it gives receipts; a receipt came. There may be something new to check. */
+  readonly onOffer?: (offer: ReceiptsOffer) => void;
+  readonly onReceipt?: () => void;
 };
 
 /** Slices requested again each time: another front end's receipts may arrive later. */
@@ -74,7 +78,7 @@ const LISTS_ALONE =
 const NEVER_SHOWN =
   'ACCEPTED WORK WAS NEVER SHOWN: the pool did not answer, or this miner was off, until its receipts were gone';
 
-export class BooksWatch {
+export class BooksWatch implements ToldBooks {
   readonly #options: BooksWatchOptions;
   readonly #dependencies: BooksWatchDependencies & Required<Pick<BooksWatchDependencies, 'warn'>>;
   readonly #known: KnownBooks;
@@ -96,10 +100,11 @@ export class BooksWatch {
   compared = 0;
   isChanged = false;
 
-  constructor(options: BooksWatchOptions, dependencies: BooksWatchDependencies) {
+  /** `saved`: what was known before; a state that is malformed begins anew. */
+  constructor(options: BooksWatchOptions, dependencies: BooksWatchDependencies, saved?: unknown) {
     this.#options = options;
     this.#dependencies = { ...dependencies, warn: dependencies.warn ?? dependencies.note };
-    this.#known = new KnownBooks(this.#dependencies);
+    this.#known = KnownBooks.restored(saved, this.#dependencies);
     this.#verify = dependencies.verify && withKnownVerdicts(dependencies.verify);
     this.#budget = new ReadBudget(dependencies.read, dependencies.nowMillis);
     this.#stall = new ReceiptStall(dependencies.nowMillis);
@@ -157,12 +162,18 @@ export class BooksWatch {
 
   /** The pool's answer to the request for receipts. */
   offered(offer: ReceiptsOffer): void {
-    if (offer === null) {
-      if (this.#known.key !== undefined) this.#alarm('receipts_ended', '', { key: poolKeyName(this.#known.key) });
-      else if (!this.#isUnoffered) this.#dependencies.warn(this.api === '' ? NO_RECEIPTS : LISTS_ALONE, {});
-      this.#isUnoffered = true;
-      return;
-    }
+    if (offer === null) this.#offersNone();
+    else this.#offers(offer);
+    this.#dependencies.onOffer?.(offer);
+  }
+
+  #offersNone(): void {
+    if (this.#known.key !== undefined) this.#alarm('receipts_ended', '', { key: poolKeyName(this.#known.key) });
+    else if (!this.#isUnoffered) this.#dependencies.warn(this.api === '' ? NO_RECEIPTS : LISTS_ALONE, {});
+    this.#isUnoffered = true;
+  }
+
+  #offers(offer: NonNullable<ReceiptsOffer>): void {
     const { expectedKey } = this.#options;
     const names = [toHex(offer.key), poolKeyName(offer.key)];
     const isExpected = expectedKey !== undefined && names.includes(expectedKey);
@@ -191,6 +202,7 @@ export class BooksWatch {
 
   /** A receipt that came by the connection. */
   received(receipt: Receipt): void {
+    this.#dependencies.onReceipt?.();
     // Of thousands of rigs one receipt of a sheet is enough: each says the work of all of them.
     const isKnown = this.#options.worker === undefined && this.#known.awaited.hasSheet(receipt);
     if (this.#known.key === undefined || isKnown || !this.#isGood(receipt)) return;
@@ -468,11 +480,6 @@ export class BooksWatch {
   save(unwritten?: ReadonlySet<string>): unknown {
     this.isChanged = false;
     return this.#known.save(unwritten);
-  }
-
-  /** Throws if the state is malformed; the caller then creates a new watch. */
-  restore(saved: unknown): void {
-    this.#known.restore(saved);
   }
 }
 

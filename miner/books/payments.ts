@@ -25,14 +25,7 @@ import {
 import type { Watching } from './pool-reads.ts';
 import type { Clocks } from './signed-books.ts';
 
-export type PaymentWatchDependencies = Pick<Watching, 'pool' | 'node' | 'wallMillis' | 'nowMillis'> & {
-  readonly alarm: (
-    kind: 'unpaid',
-    what: string,
-    fields: Readonly<Record<string, unknown>>,
-    evidence: UnpaidEvidence,
-  ) => void;
-};
+type PaymentReads = Omit<Watching, 'note'>;
 
 /** A longer time without reading payments does not count: the pool had no chance to show them. */
 const GAP_MILLIS = 3 * 3_600_000;
@@ -240,14 +233,14 @@ export class PaymentWatch {
   readonly #address: string;
   /** Given by the user; undefined if the pool's statement counts. */
   readonly #threshold: bigint | undefined;
-  readonly #dependencies: PaymentWatchDependencies;
+  readonly #dependencies: PaymentReads;
   #lapse: string | undefined;
   #hasFallen = false;
 
   constructor(
     address: string,
     threshold: bigint | undefined,
-    dependencies: PaymentWatchDependencies,
+    dependencies: PaymentReads,
     known = new KnownPayments(dependencies),
   ) {
     this.known = known;
