@@ -3,10 +3,20 @@
  * it signed as those that it publishes. A pool that does not answer hides nothing (books rule 30): that is a part that
  * could not be checked.
  */
+import type { VerifySignature } from '../../protocol/api/signed-answer.ts';
 import { NEWER_MILLIS } from '../../protocol/books/books-evidence.ts';
 import type { SliceRecord } from '../../protocol/books/books-slice.ts';
 import type { Receipt } from '../../protocol/books/receipt.ts';
+import { type Bytes, toHex } from '../../protocol/bytes.ts';
+import {
+  EVIDENCE_FORMAT,
+  type Evidence,
+  isSignedRecord,
+  judgeEvidence,
+} from '../../protocol/evidence/receipt-evidence.ts';
 import type { MonotonicClock, MonotonicMillis, WallClock, WallMillis } from '../../runtime/clock/clock.ts';
+import type { Finding } from './books-alarms.ts';
+import type { AnsweredSlice } from './pool-reads.ts';
 
 type AwaitedReceipt = {
   readonly receipt: Receipt;
@@ -133,14 +143,46 @@ export class AwaitedReceipts {
   }
 }
 
-export const receiptName = ({ service, slice, boot, worker }: Receipt): string =>
-  `${service}/${slice}/${boot}/${worker}`;
+const receiptName = ({ service, slice, boot, worker }: Receipt): string => `${service}/${slice}/${boot}/${worker}`;
 
 /** Drops exact repetitions. Receipts with one name and different contents are all kept: `judgeEvidence` compares them. */
-export function distinctReceipts(receipts: readonly Receipt[]): readonly Receipt[] {
+function distinctReceipts(receipts: readonly Receipt[]): readonly Receipt[] {
   // Nearly always there is one: nothing to compare it with.
   if (receipts.length < 2) return receipts;
   return [...new Map(receipts.map((receipt) => [JSON.stringify(Object.entries(receipt).sort()), receipt])).values()];
+}
+
+/** The key of the pool, and how its signatures are verified. */
+export type Signer = { readonly key: Bytes; readonly verify: VerifySignature | undefined };
+
+const evidenceOf = ({ key }: Signer, found: Pick<Evidence, 'receipts' | 'leaf' | 'record'>): Evidence => ({
+  format: EVIDENCE_FORMAT,
+  pool_key: toHex(key),
+  ...found,
+});
+
+/** The finding that the pool does not show the slice of a receipt. */
+export function hiddenSlice(receipt: Receipt, signer: Signer): Finding {
+  const { slice, service } = receipt;
+  const evidence = evidenceOf(signer, { receipts: [receipt], leaf: null, record: null });
+  return ['books_hidden', receiptName(receipt), { slice, service }, evidence];
+}
+
+/** What the pool shows of a slice, held against the receipts that it signed for it. */
+export function* checkSlice(
+  { service, slice, leaf, record }: AnsweredSlice,
+  receipts: readonly Receipt[],
+  signer: Signer,
+): Generator<Finding> {
+  const evidence = evidenceOf(signer, { receipts: distinctReceipts(receipts), leaf, record });
+  const verdict = judgeEvidence(evidence, signer.key, signer.verify);
+  const [what, at] = [`${service}/${slice}`, { slice, service }];
+  if (verdict.verdict === 'convicts')
+    yield verdict.charge === 'two_books'
+      ? ['two_books', what, at, evidence]
+      : ['books_less', what, { ...at, signed: verdict.signed, booked: verdict.booked }, evidence];
+  else if (verdict.why !== 'books_suffice' || !isSignedRecord(record, receipts[0] as Receipt))
+    yield ['other_books', what, { ...at, reason: verdict.why }, evidence];
 }
 
 /** The slice record as given in a receipt. */

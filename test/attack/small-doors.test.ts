@@ -1,7 +1,7 @@
 /** Metrics and statistics have no rate limit: clients may ask as often as the connection allows. They are gathered once for all that ask meanwhile. */
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { listenForStats } from '../../bridge/stats-listener.ts';
+import { listenForStats } from '../../bridge/stats.ts';
 import { sharedInFlight } from '../../runtime/clients/in-flight.ts';
 import { Metrics } from '../../runtime/metrics/metrics.ts';
 import { listenForMetrics } from '../../runtime/metrics/metrics-listener.ts';
