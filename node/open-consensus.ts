@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type Bytes, equalBytes, toHex } from '../protocol/bytes.ts';
 import { validatorId } from '../protocol/staking/names.ts';
 import type { Evidence } from '../protocol/staking/operation.ts';
-import { steadyMillis } from '../runtime/clock/clock.ts';
+import { type LedgerClock, steadyMillis } from '../runtime/clock/clock.ts';
 import { type ListenAddress, showListenAddress } from '../runtime/command-line/command-line.ts';
 import type { BindAddress } from '../runtime/listen-address.ts';
 import type { Logger } from '../runtime/log/log.ts';
@@ -43,7 +43,7 @@ export type ConsensusSettings = {
 export type ConsensusDependencies = {
   readonly node: ConsensusNode;
   readonly log: Logger;
-  now(): number;
+  readonly now: LedgerClock;
   readonly started: (name: string, stop: () => Promise<void> | void) => void;
   readonly figures?: Pick<NodeMetrics, 'consensus' | 'validator'> | undefined;
   readonly loadQuic?: LoadQuic | undefined;

@@ -10,7 +10,7 @@ import { addressList, clientKey } from '../../runtime/clients/client-address.ts'
 import { clientFaults } from '../../runtime/clients/client-fault.ts';
 import { Excess } from '../../runtime/clients/excess.ts';
 import { FairShare } from '../../runtime/clients/fair-share.ts';
-import { monotonicMillis } from '../../runtime/clock/clock.ts';
+import { monotonicMillis, type SteadyMillis } from '../../runtime/clock/clock.ts';
 import { FarmPlaces } from '../farms/farm-places.ts';
 import { isSamePart, MOST_PARTS, type TemplatePart } from '../nodes/origin-job.ts';
 import { ServedTemplate } from '../nodes/served-template.ts';
@@ -149,7 +149,7 @@ export class Desk implements ConversationDesk {
     this.#receipts = new ReceiptFanOut(fanning);
   }
 
-  now(): number {
+  now(): SteadyMillis {
     return this.#dependencies.now();
   }
 

@@ -7,6 +7,7 @@ import type { Address } from '../../protocol/address.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { Network } from '../../protocol/network.ts';
 import type { RefusalCode } from '../../protocol/stratum/errors.ts';
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import type { ServedTemplate } from '../nodes/served-template.ts';
 import type { StratumLimits } from '../options.ts';
 import type { Balance, Member } from '../threads/hub.ts';
@@ -27,7 +28,7 @@ export interface SessionDesk {
   readonly asksSink: boolean;
   readonly headHeight: number;
   readonly shelf: TemplateShelf<ServedTemplate>;
-  now(): number;
+  readonly now: SteadyClock;
   newest(draw: number): ServedTemplate | undefined;
   /** The place of the newest cut that any node has told of (nodes/told-cuts.ts): its template may come here later than elsewhere. */
   readonly toldCuts: number;

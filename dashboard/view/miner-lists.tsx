@@ -10,7 +10,6 @@ import type {
   MinersDocument,
   PoolDocument,
 } from '../../pool/api/documents.ts';
-import { partOfBlock, useBlockWork } from '../data/block-work.ts';
 import { query } from '../data/client.ts';
 import { useDocument, useNow } from '../data/hooks.ts';
 import { ago, count, hashes, hashRate, smallPercent } from '../format.ts';
@@ -126,6 +125,13 @@ export function Leaders() {
     </section>
   );
 }
+
+/** The work of a block at the current difficulty, and the part of it that a share represents. */
+export const useBlockWork = (): string | undefined =>
+  useDocument<PoolDocument>('pool', 60_000).data?.network_figures.block_work;
+
+export const partOfBlock = (work: string, blockWork: string | undefined): string =>
+  blockWork === undefined || blockWork === '0' ? '–' : smallPercent(Number(work) / Number(blockWork));
 
 export function BestShares() {
   const best = useDocument<BestSharesDocument>('best-shares', 60_000);

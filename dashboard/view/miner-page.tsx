@@ -17,7 +17,6 @@ import { Chart } from '../chart/chart.tsx';
 import { chartPoints, hoursOf } from '../chart/chart-points.ts';
 import { Earnings } from '../chart/earnings-chart.tsx';
 import { Hours } from '../chart/pool-chart.tsx';
-import { partOfBlock, useBlockWork } from '../data/block-work.ts';
 import { query } from '../data/client.ts';
 import { type CsvColumn, csvTime } from '../data/csv.ts';
 import { type Loaded, useDocument, useNow } from '../data/hooks.ts';
@@ -49,7 +48,7 @@ import { WebhookForm } from '../threshold/webhook-form.tsx';
 import { word, wordAround } from '../words/language.ts';
 import { CsvButton } from './csv-button.tsx';
 import { countedOf, longRate, perDayOf } from './miner-figures.ts';
-import { BestShares, Leaders, Miners } from './miner-lists.tsx';
+import { BestShares, Leaders, Miners, partOfBlock, useBlockWork } from './miner-lists.tsx';
 import {
   Amount,
   type Column,

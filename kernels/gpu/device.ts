@@ -3,7 +3,7 @@
  * device and a dispatch that never returns become typed errors. Loads in browsers; where the `GPU` object comes from is the
  * caller's business (navigator.gpu in a page, webgpu.ts in Node).
  */
-import { monotonicMillis } from '../../runtime/clock/clock.ts';
+import { type MonotonicClock, monotonicMillis } from '../../runtime/clock/clock.ts';
 import type { Sources } from './assemble.ts';
 import { GpuError } from './gpu-error.ts';
 import type { BindingLimits } from './layout.ts';
@@ -20,7 +20,7 @@ export const BUFFER = {
 export const MAP_READ = 0x1;
 
 export type Clock = {
-  now(): number;
+  readonly now: MonotonicClock;
   /** Calls `fire` after so many milliseconds, unless the returned function is called before. */
   after(millis: number, fire: () => void): () => void;
 };

@@ -33,7 +33,10 @@ export class ProgressLine {
   #shownAt = 0;
   #isOpen = false;
 
-  constructor(options: { readonly isTerminal: boolean }, dependencies: { out(text: string): void; now(): number }) {
+  constructor(
+    options: { readonly isTerminal: boolean },
+    dependencies: { out(text: string): void; readonly now: MonotonicClock },
+  ) {
     this.#isTerminal = options.isTerminal;
     this.#out = dependencies.out;
     this.#now = dependencies.now;

@@ -19,6 +19,8 @@ export type ApiLimits = {
   /** TCP connections in all, and from one client. */
   readonly connections: number;
   readonly connectionsPerClient: number;
+  /** Addresses that all connections watch together. */
+  readonly watchedAddresses: number;
   /** Of unfinished requests, and of answers that clients have not taken yet, all together. */
   readonly heldBytes: number;
   /** Whether `mempool_transactions` is offered. */
@@ -41,6 +43,7 @@ export const NODE_LIMITS: ApiLimits = {
   notices: NO_RATE_LIMIT,
   connections: CONNECTIONS,
   connectionsPerClient: CONNECTIONS,
+  watchedAddresses: Number.POSITIVE_INFINITY,
   heldBytes: HELD_BYTES,
   everyMempoolTransaction: true,
 };
@@ -58,6 +61,7 @@ export const PUBLIC_LIMITS: ApiLimits = {
   notices: PUBLIC_NOTICE_LIMIT,
   connections: CONNECTIONS,
   connectionsPerClient: 256,
+  watchedAddresses: 524_288,
   heldBytes: HELD_BYTES,
   everyMempoolTransaction: false,
 };

@@ -40,6 +40,8 @@ export type LiveDependencies = {
   readonly allow: (cost: number) => void;
   /** The client's allowance of notifications, over all its connections. */
   readonly notices: { readonly take: () => boolean; readonly owe: (units: number) => void };
+  /** The client's part of the addresses that all may watch. */
+  readonly watched: { readonly take: (count: number) => boolean; readonly giveBack: (count: number) => void };
   /** Answers a GET route; counts against the client's allowance. */
   readonly read: (path: string) => Promise<ApiAnswer>;
   /** Resolves when it is this client's turn. */
@@ -103,6 +105,7 @@ export class LiveConnection {
     socket.on('close', () => {
       for (const subscription of this.#subscriptions.values()) subscription.stop();
       this.#subscriptions.clear();
+      this.#dependencies.watched.giveBack(this.#watched);
       clearTimeout(this.#later);
     });
   }
@@ -215,6 +218,8 @@ export class LiveConnection {
     const payloads = readAddresses(context, data.addresses ?? []).map(({ payload }) => payload);
     if (this.#watched + payloads.length > limits.watchedAddresses)
       throw new FrameFault('too_many_addresses', `at most ${limits.watchedAddresses} watched addresses`);
+    if (!this.#dependencies.watched.take(payloads.length))
+      throw new FrameFault('too_many_addresses', 'the clients of this service watch as many addresses as they may');
     const number = this.#nextNumber++;
     const subscription: Subscription = {
       number,
@@ -246,6 +251,7 @@ export class LiveConnection {
     subscription.stop();
     this.#subscriptions.delete(number);
     this.#watched -= subscription.addresses;
+    this.#dependencies.watched.giveBack(subscription.addresses);
     this.#send(JSON.stringify({ type: 'unsubscribed', data: { id, subscription: number } }));
   }
 

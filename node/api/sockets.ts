@@ -9,6 +9,7 @@ import { CLOSE_CODES, type ResyncReason } from '../../protocol/api/frames.ts';
 import { MAX_TARGET, SOCKETS } from '../../protocol/api/routes.ts';
 import { integer, object, optional } from '../../protocol/api/schema.ts';
 import { fromHex } from '../../protocol/bytes.ts';
+import { ClientParts } from '../../runtime/clients/client-parts.ts';
 import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import { refuseUpgrade } from '../../runtime/door/door.ts';
 import type { Target } from '../../runtime/door/target.ts';
@@ -51,12 +52,14 @@ export class ApiSockets {
   readonly #sockets: Record<'stream' | 'live', WebSockets>;
   readonly #live = new Set<LiveConnection>();
   readonly #notices: RateLimiter;
+  readonly #watched: ClientParts;
   #sources: Sources | undefined;
 
   constructor(options: SocketsOptions, dependencies: SocketsDependencies) {
     this.#options = options;
     this.#dependencies = dependencies;
     this.#notices = new RateLimiter(options.limits.notices);
+    this.#watched = new ClientParts(options.limits.watchedAddresses);
     const sockets = (frameBytes: number) =>
       new WebSockets(
         {
@@ -148,8 +151,13 @@ export class ApiSockets {
       take: () => this.#notices.take(client, 1, now()).ok,
       owe: (units: number) => this.#notices.charge(client, units, now()),
     };
+    const watched = {
+      take: (count: number) => this.#watched.take(client, count),
+      giveBack: (count: number) => this.#watched.giveBack(client, count),
+    };
     const turn = () => http.turn(client);
-    const live = new LiveConnection(socket, this.#options.limits, { context, hub, read, allow, notices, turn, now });
+    const dependencies = { context, hub, read, allow, notices, watched, turn, now };
+    const live = new LiveConnection(socket, this.#options.limits, dependencies);
     this.#live.add(live);
     socket.on('close', () => this.#live.delete(live));
   }

@@ -4,6 +4,7 @@
  * no peer can make a node keep everything.
  */
 import { BoundedMap } from '../../runtime/bounded-map.ts';
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import type { FullNode } from '../full-node.ts';
 import { CERTIFICATE_STEP } from '../store/kept-certificates.ts';
@@ -24,7 +25,7 @@ export function pruneThrough(height: number, holds: Iterable<Hold>, nowMillis: n
 export type AutoPruningDependencies = {
   readonly node: Pick<FullNode, 'chain' | 'on' | 'pruneBodies'>;
   readonly log: Logger;
-  steady(): number;
+  readonly steady: SteadyClock;
   /** Cuts whose bodies are kept, at least 96; default 1,440. */
   readonly keeps?: number;
 };

@@ -9,6 +9,7 @@ import { type Bytes, compareBytes, toHex } from '../../protocol/bytes.ts';
 import { blockId, HEADER_BYTES, type Header } from '../../protocol/ledger/header.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
+import type { LedgerClock } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import type { BlockRecord, Origin, Submission } from '../full-node.ts';
 import { isWindowOpen, nameOf } from '../ledger/registration.ts';
@@ -30,7 +31,7 @@ export type BlockDoorDependencies = {
   readonly pool: WorkPool;
   readonly verifier: Pick<Verifier, 'hash' | 'prepare'>;
   readonly log: Logger;
-  now(): number;
+  readonly now: LedgerClock;
   epoch(anchorHeight: number): number;
   context(): CandidateContext;
   /** A block that was registered before this node's history begins, as far as it can tell. */

@@ -1,7 +1,7 @@
 /** Assembles the peer-to-peer network of a node: key, remembered peers, thread, serving, relaying, and syncing. */
 import { ProtocolError } from '../../protocol/errors.ts';
 import { RULE_SET } from '../../protocol/transactions/transaction.ts';
-import { steadyMillis, type WallClock } from '../../runtime/clock/clock.ts';
+import { type LedgerClock, steadyMillis, type WallClock } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import { type Adopt, adoptInto } from '../chain/adopted-cut.ts';
 import type { Checkpoint } from '../chain/checkpoints.ts';
@@ -38,7 +38,7 @@ export type NetworkDependencies = {
   readonly cutMillis: number;
   readonly release: string;
   readonly log: Logger;
-  now(): number;
+  readonly now: LedgerClock;
   /** The system's clock, where `now` follows it late. */
   readonly wall?: WallClock | undefined;
   /** The overlay of validators, from which cuts come too: it takes what peers prove, and knows what members report. */
@@ -205,7 +205,8 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
       return given;
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
-      network.fault(peer, 'malformed', error.message);
+      // A later release may ask for more than this one knows.
+      if (error.code !== 'unsupported_version') network.fault(peer, 'malformed', error.message);
       return undefined;
     }
   };

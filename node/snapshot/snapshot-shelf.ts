@@ -8,6 +8,7 @@ import { type FileHandle, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { cutId, MAX_CUT_BLOCKS } from '../../protocol/ledger/cut.ts';
+import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import { SET_NAMES } from './committed-sets.ts';
 import { MAX_PIECES } from './set-outline.ts';
@@ -37,7 +38,7 @@ export type ShelfDependencies = {
   readonly directory: string;
   /** Of the own chain. */
   cutIdOf(height: number): Bytes | undefined;
-  steady(): number;
+  readonly steady: SteadyClock;
   readonly log: Logger;
 };
 

@@ -1,6 +1,7 @@
 /** A stranger that forwards connections between honest nodes, under addresses that it tells them, and lets nothing through when it likes: its own address pays for it, and not the peer whose name they see. */
 import { connect, createServer, type Socket } from 'node:net';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
+import { BARRED_MILLIS } from '../../node/network/peers/peer-score.ts';
 import { RawPeer } from '../network/raw-peer.ts';
 import { RelayHost } from '../network/relay-host.ts';
 import { until } from '../until.ts';
@@ -62,6 +63,33 @@ test('a peer whose connection a stranger forwarded and held up is not barred whe
   await until(() => honest.host.getConnections().length === 0);
   await honest.join(node.address);
   await until(() => node.host.figures().peers.some(({ peer }) => peer === honest.name));
+});
+
+test('a peer that has long been connected pays for its own faults only, and stays when a stranger has its address barred', async () => {
+  const now = performance.now.bind(performance);
+  let passed = 0;
+  vi.spyOn(performance, 'now').mockImplementation(() => now() + passed);
+  const node = new RelayHost();
+  await node.start({ countsNear: true });
+  const [honest, stranger] = [await RawPeer.open(node.chainId), await RawPeer.open(node.chainId)];
+  open.push({ close: () => vi.restoreAllMocks() }, node, honest, stranger);
+  await honest.join(node.address);
+  await until(() => honest.isHeard('cuts'));
+  passed = BARRED_MILLIS;
+  await stranger.join(node.address);
+  const lost = () => new Map(node.host.figures().peers.map(({ peer, lostScore }) => [peer, lostScore]));
+  await until(() => lost().size === 2);
+  for (let i = 0; i < 9; i++) node.host.fault(stranger.name, 'unanswered', 'no answer');
+  for (let i = 0; i < 2; i++) node.host.fault(honest.name, 'unanswered', 'no answer');
+  expect(lost()).toEqual(
+    new Map([
+      [honest.name, 20],
+      [stranger.name, 90],
+    ]),
+  );
+  node.host.fault(stranger.name, 'malformed', 'no answer at all');
+  await until(() => lost().size === 1);
+  expect(lost()).toEqual(new Map([[honest.name, 20]]));
 });
 
 test('a peer that comes again under a new name has lost what it lost under the one before', async () => {

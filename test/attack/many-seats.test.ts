@@ -38,7 +38,7 @@ type Parts = {
 
 function bed(parts: Parts = {}) {
   const { connections = NEIGHBOURS } = parts;
-  const counts = { looked: 0, read: 0, submitted: [] as Bytes[] };
+  const counts = { looked: 0, read: 0, ways: 0, submitted: [] as Bytes[] };
   const sent = new Map<unknown, number>();
   const clock = { now: 0 };
   const accepted = async (header: Bytes) => ({ status: 'accepted', id: blockId(header) });
@@ -69,7 +69,10 @@ function bed(parts: Parts = {}) {
       limitKey: String,
       accountOf: (peer) => String(peer).split(' on ')[0] as string,
       accountByWay: String,
-      nearest: (peer) => peer,
+      nearest: (peer) => {
+        counts.ways++;
+        return peer;
+      },
       known: () => connections,
       isKnown: (peer) => connections.includes(peer as string),
       peers: () => connections,
@@ -107,6 +110,16 @@ test('blocks that there are not, offered by most members without end, cost a bou
   const heard = counts.looked;
   exchange.take('honest', { type: 'offer', ids: ids(64) });
   expect(counts.looked - heard).toBe(64);
+});
+
+test('what one member has offered already costs little when all others offer it too: its way is looked for once until it has had its time', () => {
+  const { exchange, counts, clock } = bed();
+  const named = ids(64);
+  for (const liar of LIARS) exchange.take(liar, { type: 'offer', ids: named });
+  expect(counts.ways).toBe(64);
+  clock.now = 500;
+  exchange.tick();
+  expect(counts.ways).toBe(2 * 64);
 });
 
 test('bodies that most members ask for without end are read at a bounded rate; another member has its part', () => {

@@ -148,7 +148,7 @@ async function startNodes(
       transport,
       signer: { publicKey, privateKey, ...(await ConsensusLog.open(join(directory, `${member}`, 'log'), owner)) },
       log: silentLog,
-      now: steadyMillis,
+      now: (): number => steadyMillis(),
       steady: steadyMillis,
       watch: (_, effects) => {
         for (const effect of effects) {

@@ -64,7 +64,7 @@ async function startEngines(node: ConsensusNode, directory: string, cutMillis: n
         transport: network.transport(member),
         signer: { publicKey, privateKey, log, recovered: undefined, coversTo: -1 },
         log: silentLog,
-        now: steadyMillis,
+        now: (): number => steadyMillis(),
         steady: steadyMillis,
       }),
     );

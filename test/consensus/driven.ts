@@ -3,8 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Checkpoint } from '../../node/chain/checkpoints.ts';
-import { ConsensusDriver } from '../../node/consensus/driver/driver.ts';
-import type { DriverDependencies, Signer } from '../../node/consensus/driver/driver-dependencies.ts';
+import { ConsensusDriver, type DriverDependencies, type Signer } from '../../node/consensus/driver/driver.ts';
 import { ConsensusLog } from '../../node/consensus/log/log-file.ts';
 import { developmentGenesis, developmentKey, validatorName } from '../../node/genesis/development.ts';
 import { type ConsensusNode, createNode } from '../../node/node.ts';
@@ -74,7 +73,7 @@ export class DrivenNetwork {
       transport: this.network.transport(name),
       ...(signer && { signer }),
       log: silentLog,
-      now: steadyMillis,
+      now: (): number => steadyMillis(),
       steady: steadyMillis,
       ...altered,
     });

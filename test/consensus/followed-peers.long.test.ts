@@ -60,7 +60,7 @@ async function meet(name: string, { node, driver }: Driven, bootstrap: readonly 
       cutMillis: CUT_MILLIS,
       release: '0.1.0',
       log: quietLog,
-      now: steadyMillis,
+      now: (): number => steadyMillis(),
       openPeers: hostHere,
       overlay: { adopt: (cut, certificate) => driver.adopt(cut, certificate), reported: () => driver.reported() },
     },

@@ -78,7 +78,7 @@ quicTest('validators that listen on QUIC alone make cuts by their registered rou
     const binds: BindAddress[] = [{ host: '127.0.0.1', port, way: 'quic' }];
     await openConsensus(
       { dataDir, cutMillis: CUT_MILLIS, key: developmentKey(validatorName(i)), neighbours: [], binds },
-      { node, log, now: steadyMillis, started: (_, stop) => stops.push(stop) },
+      { node, log, now: (): number => steadyMillis(), started: (_, stop) => stops.push(stop) },
     );
     nodes.push(node);
     onTestFinished(async () => {

@@ -160,7 +160,7 @@ test('four validators without named neighbours, two of them without a route, mak
         neighbours: [],
         binds: [{ host: '127.0.0.1', port: hasRoute(i) ? port : 0 }],
       },
-      { node, log: logOf(i), now: steadyMillis, started: (_, stop) => stops.push(stop) },
+      { node, log: logOf(i), now: (): number => steadyMillis(), started: (_, stop) => stops.push(stop) },
     );
     nodes.push(node);
     onTestFinished(async () => {

@@ -181,7 +181,7 @@ function relaying(links: readonly ProvenLink[], own = 0, next: readonly Listed[]
     chainId: CHAIN,
     log: silentLog,
     steady: steadyMillis,
-    now: steadyMillis,
+    now: (): number => steadyMillis(),
     links: () => links,
     link: (peer) => links.find((link) => link.peer === peer),
     send: (peer, bytes) => {

@@ -11,6 +11,7 @@ import { MAX_BODY_BYTES } from '../../../protocol/ledger/body.ts';
 import { blockId, HEADER_BYTES } from '../../../protocol/ledger/header.ts';
 import { FairShare } from '../../../runtime/clients/fair-share.ts';
 import { SureShare } from '../../../runtime/clients/sure-share.ts';
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import type { Logger } from '../../../runtime/log/log.ts';
 import type { FullNode } from '../../full-node.ts';
 import { nameOf } from '../../ledger/registration.ts';
@@ -110,7 +111,7 @@ export type BlockExchangeDependencies = {
   readonly askAgainMillis: number;
   readonly log: Logger;
   /** Milliseconds of a monotonic clock. */
-  steady(): number;
+  readonly steady: SteadyClock;
 };
 
 export class BlockExchange {
@@ -302,24 +303,21 @@ export class BlockExchange {
   #askNext(blocks: readonly WantedBlock[], sources: readonly Peer[] = []): void {
     const { transport, steady, askAgainMillis } = this.#with;
     const now = steady();
-    const [known, there] = [new Set(transport.known()), new Set(transport.peers())];
+    const there = new Set(transport.peers());
     const questions = new Map<Peer, Bytes[]>();
     for (const wanted of blocks) {
       const { id, asked, offers } = wanted;
-      if (wanted.isAnswered) continue;
-      const all = [...sources, ...offers];
-      // A direct connection before a circuit, which comes last: the direct one may be dead, and not known to be.
-      const open = [...all.map((peer) => transport.nearest(peer)), ...all].filter(
-        (peer) => there.has(peer) && !asked.has(peer),
-      );
-      const stranger = wanted.isNamed && sources.length === 0 ? undefined : open[0];
-      const peer = open.find((other) => known.has(other)) ?? stranger;
-      if (peer === undefined || now - (known.has(peer) ? wanted.lastKnown : wanted.last).at < askAgainMillis) continue;
+      // Looked at first, because most that is offered waits for an answer, and hundreds may offer the same.
+      if (wanted.isAnswered || now - wanted.lastKnown.at < askAgainMillis) continue;
+      const open = (peer: Peer) => there.has(peer) && !asked.has(peer);
+      const [known, stranger] = this.#firstOf([...sources, ...offers], open);
+      const peer = known ?? (wanted.isNamed && sources.length === 0 ? undefined : stranger);
+      if (peer === undefined || (known === undefined && now - wanted.last.at < askAgainMillis)) continue;
       asked.add(peer);
       offers.delete(peer);
       this.#noted(peer, wanted);
       wanted.last = { to: peer, at: now };
-      if (known.has(peer)) wanted.lastKnown = wanted.last;
+      if (known !== undefined) wanted.lastKnown = wanted.last;
       const question = questions.get(peer);
       if (question === undefined) questions.set(peer, [id]);
       else question.push(id);
@@ -327,6 +325,23 @@ export class BlockExchange {
     for (const [peer, ids] of questions)
       for (let at = 0; at < ids.length; at += MAX_IDS)
         transport.send(peer, encodeBlockMessage({ type: 'want', ids: ids.slice(at, at + MAX_IDS) }));
+  }
+
+  /** The first that is known, or else the first stranger: a direct connection before a circuit, which comes last, as the direct one may be dead, and not known to be. */
+  #firstOf(
+    all: readonly Peer[],
+    isOpen: (peer: Peer) => boolean,
+  ): readonly [known: Peer | undefined, stranger?: Peer | undefined] {
+    const { transport } = this.#with;
+    let stranger: Peer | undefined;
+    for (const way of [(peer: Peer) => transport.nearest(peer), (peer: Peer) => peer])
+      for (const each of all) {
+        const peer = way(each);
+        if (!isOpen(peer)) continue;
+        if (transport.isKnown(peer)) return [peer];
+        stranger ??= peer;
+      }
+    return [undefined, stranger];
   }
 
   #serve(peer: Peer, ids: readonly Bytes[]): void {

@@ -2,18 +2,22 @@
  * The driver: the engine with time, disk, network and execution around it. Events go into the engine as they come; its effects are carried out one after the other, each
  * done before the next begins, so nothing is sent before it is on the disk (rule 11). What the engine decides is written to the store, and the next height begins.
  */
+import type { KeyObject } from 'node:crypto';
 import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
 import { decodeProposedCut, type ProposedCut } from '../../../protocol/consensus/proposal.ts';
 import { ProtocolError } from '../../../protocol/errors.ts';
 import { type Certificate, CUT_HEADER_BYTES, decodeCutHeader } from '../../../protocol/ledger/cut.ts';
 import { epochOf } from '../../../protocol/staking/limits.ts';
+import type { Evidence } from '../../../protocol/staking/operation.ts';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { FairShare } from '../../../runtime/clients/fair-share.ts';
 import { SureShare } from '../../../runtime/clients/sure-share.ts';
-import { wallMillis } from '../../../runtime/clock/clock.ts';
+import { type LedgerClock, type SteadyClock, type WallClock, wallMillis } from '../../../runtime/clock/clock.ts';
 import { Timers } from '../../../runtime/clock/timers.ts';
+import type { Logger } from '../../../runtime/log/log.ts';
 import { type Adopt, type Adopted, adoptInto } from '../../chain/adopted-cut.ts';
 import type { CutLedger } from '../../chain/cut-ledger.ts';
+import type { FullNode } from '../../full-node.ts';
 import { isPassing } from '../../ledger/unread-record.ts';
 import { signMessageAside } from '../../ml-dsa.ts';
 import { haveOf } from '../engine/anti-entropy.ts';
@@ -28,18 +32,20 @@ import type { ConsensusState, Value } from '../engine/state.ts';
 import { type CutName, PRECOMMIT, proofOf, type VoteKind } from '../engine/votes.ts';
 import { MAX_KNOWN } from '../link/allowance.ts';
 import { hexOf } from '../log/dump.ts';
+import type { ConsensusLog, OpenedLog } from '../log/log-file.ts';
 import { untilDone, writeUntilDone } from '../log/log-writing.ts';
 import { mayLeave } from '../one-signer/own-messages.ts';
 import { Presence } from '../one-signer/presence.ts';
 import { RollCall } from '../one-signer/roll-call.ts';
 import { decodeRollCall } from '../one-signer/roll-call-messages.ts';
 import { SigningLog } from '../one-signer/signing-log.ts';
+import type { Transport } from '../reach/transport.ts';
 import { BlockExchange, decodeBlockMessage } from './block-exchange.ts';
 import { lastProofIn, servedOf } from './catch-up.ts';
 import { CutDesk, nextEarliest } from './cut-desk.ts';
-import type { DriverDependencies } from './driver-dependencies.ts';
 import { EffectQueue } from './effect-queue.ts';
 import { examine, type Worth } from './examine.ts';
+import type { ConsensusFigures } from './figures.ts';
 import { decodeForward, encodeForward, type Forward, Forwarding } from './forwarding.ts';
 import { decodeMessage, encodeMessage } from './messages.ts';
 import { Receivers } from './receivers.ts';
@@ -65,6 +71,32 @@ const ANSWERED_STRANGERS = { perTick: 8, burst: 32 };
 const CHECKED_OF_STRANGERS = { perSecond: 128, burst: 512 };
 /** Time between two lines about messages that were lost. */
 const LOST_LOG_MILLIS = 10_000;
+
+/** A member: its key and its log. A node without one follows. */
+export type Signer = Pick<OpenedLog, 'recovered' | 'coversTo'> & {
+  readonly publicKey: Bytes;
+  readonly privateKey: KeyObject;
+  readonly log: Pick<ConsensusLog, 'append' | 'close'>;
+};
+
+export type DriverDependencies = {
+  readonly node: FullNode & { readonly ledger: CutLedger };
+  readonly transport: Transport;
+  readonly signer?: Signer;
+  readonly log: Logger;
+  /** Milliseconds since 1970. */
+  readonly now: LedgerClock;
+  /** The same by a monotonic clock. */
+  readonly steady: SteadyClock;
+  /** The raw system clock, if not the default: used to detect that the process was suspended. */
+  readonly wall?: WallClock;
+  /** Called with each event before the engine, and with the effects. */
+  readonly watch?: (event: Event, effects: readonly Effect[], state: ConsensusState) => void;
+  readonly onStep?: ConsensusFigures['step'] | undefined;
+  /** Called for each message of a neighbour that is lost by an error of this node. */
+  readonly onLost?: (() => void) | undefined;
+  readonly onEvidence?: ((evidence: Evidence) => void) | undefined;
+};
 
 export class ConsensusDriver {
   readonly state: ConsensusState;

@@ -9,6 +9,7 @@ import { validatorId } from '../../../protocol/staking/names.ts';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { Buckets } from '../../../runtime/clients/buckets.ts';
 import { type Bucket, fullBucket, take } from '../../../runtime/clients/token-bucket.ts';
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import { nameOf } from '../../ledger/registration.ts';
 import { importPublicKey, verifyMessageAside } from '../../ml-dsa.ts';
 import type { RememberedMembers } from '../../validator/remembered-members.ts';
@@ -21,7 +22,7 @@ import { CHECKS, FAMILIAR_ADDRESSES, PROOFS } from './overlay-limits.ts';
 export type Verdict = 'true' | 'false' | 'unknown';
 
 export type IdentityDependencies = {
-  steady(): number;
+  readonly steady: SteadyClock;
   /** Keys of the current committee. */
   readonly members?: (() => readonly { readonly publicKey: Bytes }[]) | undefined;
   /** Where members proved their keys in earlier runs, and what is done with it when it has changed. */

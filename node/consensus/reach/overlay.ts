@@ -12,7 +12,7 @@ import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { clientKey, isLoopback } from '../../../runtime/clients/client-address.ts';
 import { FairShare } from '../../../runtime/clients/fair-share.ts';
 import { type Bucket, fullBucket, give, take } from '../../../runtime/clients/token-bucket.ts';
-import type { LedgerClock } from '../../../runtime/clock/clock.ts';
+import type { LedgerClock, SteadyClock } from '../../../runtime/clock/clock.ts';
 import { type ListenAddress, showListenAddress } from '../../../runtime/command-line/command-line.ts';
 import type { BindAddress } from '../../../runtime/listen-address.ts';
 import type { Logger } from '../../../runtime/log/log.ts';
@@ -61,7 +61,7 @@ export type OverlaySettings = {
 
 export type OverlayDependencies = {
   readonly log: Logger;
-  steady(): number;
+  readonly steady: SteadyClock;
   /** Milliseconds since 1970, not monotonic. */
   readonly now?: LedgerClock | undefined;
   /** This node's identity; without it, it only follows. */
@@ -135,7 +135,7 @@ export class Overlay implements Transport {
       chainId: settings.chainId,
       log: dependencies.log,
       steady: dependencies.steady,
-      now: dependencies.now ?? dependencies.steady,
+      now: dependencies.now ?? ((): number => dependencies.steady()),
       links: () => [...this.#links.keys()].flatMap((peer) => this.#provenLink(peer) ?? []),
       link: (peer) => this.#provenLink(peer),
       send: (peer, bytes) => this.send(peer, bytes),

@@ -1,6 +1,7 @@
 /** Connections to registered validators: each by its routes in turn, over TCP and then over QUIC, while no connection has proved its key. */
 import type { LookupFunction } from 'node:net';
 import { type Bytes, toHex } from '../../../protocol/bytes.ts';
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import { type ListenAddress, showListenAddress } from '../../../runtime/command-line/command-line.ts';
 import type { DialOrder } from '../../validator/dial-plan.ts';
 import { FIRST_ROUTE_RETRY_MILLIS, LAST_ROUTE_RETRY_MILLIS } from '../../validator/dial-plan.ts';
@@ -9,7 +10,7 @@ import type { DialAddress, Dialler, Ending, Target } from './dialler.ts';
 
 export type RouteDependencies = {
   readonly dialler: Dialler;
-  steady(): number;
+  readonly steady: SteadyClock;
   /** Whether a connection has proved this key. */
   isConnected(key: Bytes): boolean;
   /** Called with a new connection: it is kept only if the other end proves this key. */

@@ -1,6 +1,7 @@
 /** Known records of validators without an open port: one for each validator that the chain lists now. */
 import type { Bytes } from '../../../protocol/bytes.ts';
 import { Buckets } from '../../../runtime/clients/buckets.ts';
+import type { LedgerClock, SteadyClock } from '../../../runtime/clock/clock.ts';
 import { nameOf } from '../../ledger/registration.ts';
 import { RECORD } from './relay-limits.ts';
 import { decodeRecord, isSigned, judgeRecord, type RecordVerdict, type SignedRecord } from './relay-record.ts';
@@ -8,8 +9,8 @@ import { decodeRecord, isSigned, judgeRecord, type RecordVerdict, type SignedRec
 export type BookDependencies = {
   readonly chainId: Bytes;
   /** Milliseconds since 1970. */
-  now(): number;
-  steady(): number;
+  readonly now: LedgerClock;
+  readonly steady: SteadyClock;
 };
 
 export type BookVerdict = RecordVerdict | 'unknown_validator' | 'too_often';

@@ -5,6 +5,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { type Bytes, toHex } from '../../../protocol/bytes.ts';
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import type { Peer } from '../engine/effects.ts';
 import { Allowance } from '../link/allowance.ts';
 import type { Role } from '../link/channel.ts';
@@ -16,7 +17,7 @@ import { CIRCUIT } from './relay-limits.ts';
 import { type Circuit, type CircuitRefusal, RelaySlots } from './relay-slots.ts';
 
 export type RelayDependencies = {
-  steady(): number;
+  readonly steady: SteadyClock;
   send(peer: Peer, bytes: Bytes): void;
 };
 

@@ -7,6 +7,7 @@
 import { randomInt } from 'node:crypto';
 import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
 import { SureShare } from '../../../runtime/clients/sure-share.ts';
+import type { LedgerClock, SteadyClock } from '../../../runtime/clock/clock.ts';
 import type { ListenAddress } from '../../../runtime/command-line/command-line.ts';
 import type { Logger } from '../../../runtime/log/log.ts';
 import { nameOf } from '../../ledger/registration.ts';
@@ -38,9 +39,9 @@ export type OwnCircuit = { readonly validator: Reachable; readonly role: Role; r
 export type RelayingDependencies = {
   readonly chainId: Bytes;
   readonly log: Logger;
-  steady(): number;
+  readonly steady: SteadyClock;
   /** Milliseconds since 1970. */
-  now(): number;
+  readonly now: LedgerClock;
   links(): readonly ProvenLink[];
   /** Undefined if it proved nothing. */
   link(peer: Peer): ProvenLink | undefined;

@@ -11,6 +11,7 @@ import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { Buckets } from '../../../runtime/clients/buckets.ts';
 import { FairShare } from '../../../runtime/clients/fair-share.ts';
 import type { BucketRate } from '../../../runtime/clients/token-bucket.ts';
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import type { FullNode } from '../../full-node.ts';
 import { nameOf } from '../../ledger/registration.ts';
 import type { NodeErrorCode } from '../../node-error.ts';
@@ -62,7 +63,7 @@ export type TransactionRelayDependencies = {
   readonly network: PeerAsking & { publish(topic: Topic, data: Bytes): void };
   /** A node that is far behind cannot judge transactions, and does not ask for them. */
   isSynced(): boolean;
-  steady(): number;
+  readonly steady: SteadyClock;
   /** The address that a peer shares with others: a new name must not have a part of its own. Without it each is counted alone. */
   holderOf?(peer: PeerName): string;
 };

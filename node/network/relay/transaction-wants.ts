@@ -7,6 +7,7 @@
 import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
 import { ProtocolError } from '../../../protocol/errors.ts';
 import { MAX_TRANSACTION_BYTES, transactionIdOfWire } from '../../../protocol/transactions/transaction.ts';
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import { nameOf } from '../../ledger/registration.ts';
 import { ANSWER_BYTES } from '../sync/sync-messages.ts';
 import { AnswersUnderWay } from '../thread/answers-under-way.ts';
@@ -37,7 +38,7 @@ export type TransactionWantsDependencies = {
   /** Resolves when so many bytes of the peer may be checked, or need not be any more. */
   allowed(peer: PeerName, bytes: number, isOver: () => boolean): Promise<void>;
   take(peer: PeerName, wire: Bytes): Promise<Exclude<Came, 'nobody'>>;
-  steady(): number;
+  readonly steady: SteadyClock;
   /** The peer announced these first, was asked at once, and did not deliver them. */
   missed(peer: PeerName, ids: readonly Bytes[]): void;
   failed(peer: PeerName, error: unknown): void;

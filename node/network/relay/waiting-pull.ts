@@ -6,6 +6,7 @@
 import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
 import { ProtocolError } from '../../../protocol/errors.ts';
 import { transactionIdOfWire } from '../../../protocol/transactions/transaction.ts';
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import type { ConsensusNode } from '../../node.ts';
 import { blame, type PeerAsking, PeerFault } from '../peers/peer-fault.ts';
 import type { PeerInfo, PeerName } from '../thread/host-types.ts';
@@ -30,7 +31,7 @@ export type WaitingPullDependencies = {
   readonly relay: Pick<TransactionRelay, 'mayRead' | 'allowed'>;
   /** Before that, waiting items cannot be checked. */
   isSynced(): boolean;
-  steady(): number;
+  readonly steady: SteadyClock;
 };
 
 type Known = { readonly isOutbound: boolean; askedAtHeight: number };

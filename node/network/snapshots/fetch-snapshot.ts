@@ -13,6 +13,7 @@ import type { CutHeader } from '../../../protocol/ledger/cut.ts';
 import { chainId, encodeGenesis, type Genesis } from '../../../protocol/ledger/genesis.ts';
 import { RULE_SET } from '../../../protocol/transactions/transaction.ts';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
+import type { LedgerClock, SteadyClock } from '../../../runtime/clock/clock.ts';
 import { writeDurably } from '../../../runtime/files/durable-file.ts';
 import type { Logger } from '../../../runtime/log/log.ts';
 import { FetchedFile } from '../../snapshot/fetched-file.ts';
@@ -57,9 +58,9 @@ export type FetchSettings = {
 
 export type FetchDependencies = {
   readonly log: Logger;
-  now(): number;
+  readonly now: LedgerClock;
   /** Time limits for peers. */
-  steady(): number;
+  readonly steady: SteadyClock;
   readonly signal: AbortSignal;
   /** After every part that is written. */
   readonly onPart?: (parts: number) => void;

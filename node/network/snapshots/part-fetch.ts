@@ -5,6 +5,7 @@
  * Those that delivered are asked before others, and these in turn: strangers may have the snapshot and never send it.
  */
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import { SnapshotError } from '../../snapshot/snapshot-error.ts';
 import type { PartRule } from '../../snapshot/snapshot-parts.ts';
 import { PeerFault } from '../peers/peer-fault.ts';
@@ -55,7 +56,7 @@ export type PartFetchDependencies = {
   blame(error: unknown, peer: PeerName): void;
   /** It does not have the snapshot, or what it sent is not of it. */
   drop(peer: PeerName): void;
-  steady(): number;
+  readonly steady: SteadyClock;
 };
 
 /** No peer has the snapshot any more, or none delivers it. */

@@ -7,6 +7,7 @@
 import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
 import { type CutHeader, decodeCutHeader } from '../../../protocol/ledger/cut.ts';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import { isSnapshotHeight, type ProvenHead } from '../../snapshot/snapshot-head.ts';
 import { PeerFault } from '../peers/peer-fault.ts';
 import { type Place, provenBack } from '../sync/cut-proof.ts';
@@ -100,7 +101,7 @@ const LATE_MILLIS = 2_000;
  * may be silent under ever new names. One with no answer, a short one, or a slow one is asked after those, and before all that never delivered any.
  */
 export class WayBack {
-  readonly #with: LinkDependencies & { steady(): number };
+  readonly #with: LinkDependencies & { readonly steady: SteadyClock };
   readonly #trusted: CutHeader;
   /** The lowest cut whose identifier is proven. */
   #lowest!: Place;
@@ -111,7 +112,7 @@ export class WayBack {
   readonly #delivering = new BoundedMap<PeerName, boolean>(MAX_LATE);
   #turn = 0;
 
-  constructor(trusted: CutHeader, dependencies: LinkDependencies & { steady(): number }) {
+  constructor(trusted: CutHeader, dependencies: LinkDependencies & { readonly steady: SteadyClock }) {
     this.#trusted = trusted;
     this.#with = dependencies;
     this.#reach({ height: trusted.height - 1, cutId: trusted.previousId });

@@ -7,6 +7,7 @@
  */
 import { equalBytes } from '../../../protocol/bytes.ts';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import { nameOf } from '../../ledger/registration.ts';
 import type { Place } from '../sync/cut-proof.ts';
 import { encodeSyncQuestion } from '../sync/sync-messages.ts';
@@ -25,7 +26,7 @@ export type OfferDependencies = {
   ask(peer: PeerName, question: Uint8Array): Promise<Uint8Array>;
   blame(error: unknown, peer: PeerName): void;
   changed(): void;
-  steady(): number;
+  readonly steady: SteadyClock;
 };
 
 export const keyOf = ({ height, cutId }: Place): string => `${height} ${nameOf(cutId)}`;

@@ -6,6 +6,7 @@
  */
 import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
 import { decodeCutHeader } from '../../../protocol/ledger/cut.ts';
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import type { LogFields, Logger } from '../../../runtime/log/log.ts';
 import { type Checkpoint, nextCheckpoint } from '../../chain/checkpoints.ts';
 import type { CutLedger } from '../../chain/cut-ledger.ts';
@@ -22,7 +23,7 @@ export type CheckpointProofDependencies = {
   readonly checkpoints: readonly Checkpoint[];
   readonly ask: AskHeaders;
   readonly log: Logger;
-  steady(): number;
+  readonly steady: SteadyClock;
 };
 
 /** The own chain contradicts the checkpoint. */

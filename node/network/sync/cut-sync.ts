@@ -9,6 +9,7 @@ import { ProtocolError } from '../../../protocol/errors.ts';
 import type { Certificate } from '../../../protocol/ledger/cut.ts';
 import { epochOf } from '../../../protocol/staking/limits.ts';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import type { Logger } from '../../../runtime/log/log.ts';
 import type { Adopt } from '../../chain/adopted-cut.ts';
 import type { Member } from '../../chain/certificate.ts';
@@ -65,7 +66,7 @@ export type CutSyncDependencies = {
   readonly log: Logger;
   /** Ascending. */
   readonly checkpoints: readonly Checkpoint[];
-  steady(): number;
+  readonly steady: SteadyClock;
   /** A head that stands for so long may be an old one. */
   readonly probeMillis: number;
   /** Whether the head is young, by the clock. */

@@ -6,6 +6,7 @@
  */
 import type { Stream } from '@libp2p/interface';
 import { Buckets } from '../../../runtime/clients/buckets.ts';
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import type { Fault } from '../peers/peer-score.ts';
 import { AnswersUnderWay } from './answers-under-way.ts';
 import { answerStream } from './asking.ts';
@@ -18,7 +19,7 @@ export const HELD_BYTES = { one: 8 * MEBIBYTE, all: 64 * MEBIBYTE, most: 128 * M
 export type AnswerDeskDependencies = {
   serve(peer: PeerName, protocol: Protocol, question: Uint8Array): Promise<Uint8Array | undefined>;
   fault(peer: PeerName, fault: Fault, reason: string): void;
-  steady(): number;
+  readonly steady: SteadyClock;
 };
 
 export class AnswerDesk {

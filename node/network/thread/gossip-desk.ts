@@ -9,6 +9,7 @@ import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { Buckets } from '../../../runtime/clients/buckets.ts';
 import { FairShare } from '../../../runtime/clients/fair-share.ts';
 import type { BucketRate } from '../../../runtime/clients/token-bucket.ts';
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import type { Finding, PeerName, Topic, Verdict } from './host-types.ts';
 
 /** Bytes of gossip of one peer that are processed. */
@@ -31,7 +32,7 @@ const MAX_LAPSED = 10_000;
 export type GossipDeskDependencies = {
   judge(peer: PeerName, topic: Topic, data: Uint8Array): Promise<Finding>;
   flood(peer: PeerName): void;
-  steady(): number;
+  readonly steady: SteadyClock;
 };
 
 type Open = {

@@ -14,7 +14,15 @@ import { type LoadQuic, loadQuic } from '../../quic/quic-package.ts';
 import { decodeHello, encodeHello, type Hello, MAX_HELLO_BYTES, mismatch } from '../peers/hello.ts';
 import { addressOf, ipOf, isQuic, isWorthTelling, placeOf } from '../peers/peer-address.ts';
 import { PeerBook } from '../peers/peer-book.ts';
-import { afterFault, type Fault, isBeyondBearing, lostAt, NO_FAULT, type Score } from '../peers/peer-score.ts';
+import {
+  afterFault,
+  BARRED_MILLIS,
+  type Fault,
+  isBeyondBearing,
+  lostAt,
+  NO_FAULT,
+  type Score,
+} from '../peers/peer-score.ts';
 import { AnswerDesk } from './answer-desk.ts';
 import { answerStream, ask } from './asking.ts';
 import { ConnectionLimits } from './connection-limits.ts';
@@ -73,7 +81,7 @@ export class PeerHost implements HostSide {
   readonly #node: Remote<NodeSide>;
   readonly #load: LoadQuic;
   readonly #ready = new Map<PeerName, Ready>();
-  /** By address, or by name on this machine; of named peers by both. */
+  /** By address, or by name on this machine; of named and old peers by both. */
   readonly #scores = new BoundedMap<string, Score>(MAX_SCORES);
   /** Where each said hello last: faults are also found when it has left. */
   readonly #addresses = new BoundedMap<PeerName, string>(MAX_SCORES);
@@ -389,12 +397,19 @@ export class PeerHost implements HostSide {
     return this.#dialler.isNamed(peer) ? this.#limits.placeOf(peer, address) : this.#limits.holderOf(peer, address);
   }
 
+  /** Nor is it new who has been here for as long as an address is barred: strangers that came to its address do not end its connection. */
+  #payerOf(peer: PeerName, address: string): string {
+    const { since = Number.POSITIVE_INFINITY } = this.#ready.get(peer) ?? {};
+    const isOld = steadyMillis() - since >= BARRED_MILLIS;
+    return isOld ? this.#limits.placeOf(peer, address) : this.#accountOf(peer, address);
+  }
+
   /** `address`: where it was asked, or where it said hello last. */
   fault(peer: PeerName, fault: Fault, reason: string, address = this.#addressOf(peer)): void {
     // Faults of messages sent before the bar may be found later.
     const place = this.#limits.placeOf(peer, address);
     if (this.#limits.isBarred(place)) return;
-    const account = this.#accountOf(peer, address);
+    const account = this.#payerOf(peer, address);
     const score = afterFault(this.#scores.get(account) ?? NO_FAULT, fault, steadyMillis());
     this.#scores.set(account, score);
     this.#say('debug', 'a peer broke a rule', { peer, fault, reason, lost: score.lost });
@@ -432,7 +447,7 @@ export class PeerHost implements HostSide {
         direction,
         release,
         height,
-        lostScore: Math.round(lostAt(this.#scores.get(this.#accountOf(peer, address)) ?? NO_FAULT, now)),
+        lostScore: Math.round(lostAt(this.#scores.get(this.#payerOf(peer, address)) ?? NO_FAULT, now)),
         sinceMillis: now - since,
       })),
     };

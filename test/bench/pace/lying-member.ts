@@ -107,7 +107,7 @@ export class LyingMember {
           transport: doctored,
           signer,
           log: silentLog,
-          now: steadyMillis,
+          now: (): number => steadyMillis(),
           steady: steadyMillis,
         }),
     );

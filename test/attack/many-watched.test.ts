@@ -1,0 +1,54 @@
+/** Addresses that strangers watch on thousands of connections: what they take of the memory is bounded, and a new client still has room. */
+import { expect, test } from 'vitest';
+import { PUBLIC_LIMITS } from '../../node/api/api-limits.ts';
+import { SOCKETS } from '../../protocol/api/routes.ts';
+import { ClientParts } from '../../runtime/clients/client-parts.ts';
+import { ApiBed, addressOf } from '../api/api-bed.ts';
+
+const { path, subprotocol } = SOCKETS.live;
+const most = PUBLIC_LIMITS.watchedAddresses;
+const ONE = PUBLIC_LIMITS.socket.watchedAddresses;
+
+test('sixty-four clients with all their connections watch no more than the bound, and the next one has room', () => {
+  const watched = new ClientParts(most);
+  const taken = Array.from({ length: 64 }, (_, client) => {
+    let own = 0;
+    for (let i = 0; i < PUBLIC_LIMITS.connectionsPerClient; i++) if (watched.take(`liar ${client}`, ONE)) own += ONE;
+    return own;
+  });
+  const all = taken.reduce((sum, own) => sum + own, 0);
+  expect(all).toBeGreaterThan(most / 2);
+  expect(all).toBeLessThanOrEqual(most);
+  expect(watched.take('wallet', 10)).toBe(true);
+  watched.giveBack('wallet', 10);
+  for (const [client, own] of taken.entries()) watched.giveBack(`liar ${client}`, own);
+  expect(watched.take('explorer', most / 8)).toBe(true);
+  expect(watched.take('explorer', 1)).toBe(false);
+});
+
+test('a client that watches all that it may is refused more on any connection, and has room again when it stops', async () => {
+  const bed = await ApiBed.forTest({ api: { limits: { ...PUBLIC_LIMITS, watchedAddresses: 16 } } });
+  const [first, second] = [bed.socket(path, subprotocol), bed.socket(path, subprotocol)];
+  await Promise.all([first.opened(), second.opened()]);
+  const subscribe = (id: number, name: string) => ({ id, topic: 'addresses', addresses: [addressOf(name)] });
+  first.send('subscribe', subscribe(1, 'alice'));
+  await first.until('subscribed');
+  second.send('subscribe', subscribe(2, 'bob'));
+  const { data } = await second.until('subscribed');
+  second.send('subscribe', subscribe(3, 'carol'));
+  expect(await second.until('error')).toMatchObject({ data: { id: 3, code: 'too_many_addresses' } });
+  second.send('unsubscribe', { id: 4, subscription: data.subscription });
+  await second.until('unsubscribed');
+  second.send('subscribe', subscribe(5, 'carol'));
+  await second.until('subscribed');
+  first.ws.close();
+  await first.closed;
+  // The service may notice the close after its client.
+  let id = 6;
+  for (let answer = 'error'; answer === 'error'; id++) {
+    // Frames are counted by the second.
+    bed.bed.now += 1_000;
+    second.send('subscribe', subscribe(id, 'dave'));
+    answer = (await second.next()).type;
+  }
+});
