@@ -4,6 +4,7 @@ import { newPayments } from '../../protocol/books/account-payments.ts';
 import { SOLO_MARK, serviceOfExtranonce, UNIQUE_BYTES } from '../../protocol/books/block-service.ts';
 import { gatherEvidence } from '../../protocol/books/books-evidence.ts';
 import { judgeList, judgeProof } from '../../protocol/books/books-verdict.ts';
+import { checkPoolList, checkPoolProof } from '../../protocol/books/pool-proof.ts';
 import { PoolOmission } from '../../protocol/books/pool-silence.ts';
 import { encodeExtranonce, MAX_EXTRANONCE } from '../../protocol/ledger/tag.ts';
 import { copy, honest, lyingBooks, renamed, SLICE, VICTIM } from './books-liar.ts';
@@ -75,6 +76,20 @@ test('terms and records of another form are refused, and none is longer than any
     await expect(
       gatheredWith((path, answer: Slices) => (isPage(path) ? { slices: [wrong, ...answer.slices] } : answer)),
     ).rejects.toThrow('no such form');
+});
+
+test('a document of whatever form is refused, and no reader of it ends', () => {
+  const proof = honest.proof(SLICE, VICTIM);
+  const list = honest.list(SLICE);
+  const names = new Set([...Object.keys(proof), ...Object.keys(list)]);
+  expect([checkPoolProof(proof).valid, checkPoolList(list).valid]).toEqual([true, true]);
+  for (const name of names)
+    for (const value of [null, 5, 'x', [null], {}, [{}]]) {
+      const wrong = { [name]: value };
+      if (name in proof)
+        expect([name, value, checkPoolProof({ ...proof, ...wrong }).valid]).toEqual([name, value, false]);
+      if (name in list) expect([name, value, checkPoolList({ ...list, ...wrong }).valid]).toEqual([name, value, false]);
+    }
 });
 
 test('an extranonce shows its service only in the form that pools make', () => {
