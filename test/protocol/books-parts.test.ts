@@ -1,10 +1,11 @@
 /** What a checker of a pool's books reads, part by part: at its bounds, with something left out, or of another form. */
 import { expect, test } from 'vitest';
-import { newPayments } from '../../protocol/books/account-payments.ts';
+import { newPayments, readPayoutTerms } from '../../protocol/books/account-payments.ts';
 import { SOLO_MARK, serviceOfExtranonce, UNIQUE_BYTES } from '../../protocol/books/block-service.ts';
 import { gatherEvidence } from '../../protocol/books/books-evidence.ts';
 import { judgeList, judgeProof } from '../../protocol/books/books-verdict.ts';
 import { PoolOmission } from '../../protocol/books/pool-silence.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
 import { encodeExtranonce, MAX_EXTRANONCE } from '../../protocol/ledger/tag.ts';
 import { copy, honest, lyingBooks, renamed, SLICE, VICTIM } from './books-liar.ts';
 import { sourcesOf } from './books-sources.ts';
@@ -118,6 +119,47 @@ test('a payment is denied by a node that has read its cut without it, and not by
   expect(await read(100, 1)).toEqual({ found: new Map([['t1', { atoms: 5n, height: 100 }]]), denied: 0 });
   expect(await read(100, 0)).toEqual({ found: new Map(), denied: 1 });
   expect(await read(99, 0)).toEqual({ found: new Map(), denied: 0 });
+});
+
+test('when a pool pays is read in one form, and its promises are bounded by what the ledger can show', async () => {
+  const DAY = 86_400_000;
+  const termsWith = (changes: object, account: object = {}, finals = 0) =>
+    readPayoutTerms('miner', async (path) => {
+      if (path === 'pool') return { payouts: { interval_seconds: 3_600, paused: false, ...changes } };
+      if (path.startsWith('payments')) return { payments: Array.from({ length: finals }, (_, i) => paid(i)) };
+      return { payout_minimum: '7', ...account };
+    });
+  const earlier = { amount: '9', until_millis: 5 };
+  expect(await termsWith({}, { payout_minimums: [earlier] })).toEqual({
+    minimum: 7n,
+    earlier: [{ atoms: 9n, untilMillis: 5 }],
+    intervalMillis: 3_600_000,
+    isPaused: false,
+    resumedMillis: undefined,
+    advanced: 0n,
+  });
+  // Nobody waits for ever: longer than a week counts as a week.
+  expect((await termsWith({ interval_seconds: 1e12, resumed_millis: 5 })).intervalMillis).toBe(7 * DAY);
+  // What a pool says to have paid in advance counts as far as it lists payments.
+  expect((await termsWith({}, { advanced: '100' }, 3)).advanced).toBe(15n);
+  expect((await termsWith({}, { advanced: '12' }, 3)).advanced).toBe(12n);
+  for (const [changes, account] of [
+    [{ interval_seconds: '5' }],
+    [{ interval_seconds: -1 }],
+    [{ interval_seconds: null }],
+    [{ paused: 'no' }],
+    [{}, { payout_minimum: 7 }],
+    [{}, { payout_minimum: '-7' }],
+    [{}, { payout_minimums: null }],
+    [{}, { payout_minimums: {} }],
+    [{}, { payout_minimums: 'none' }],
+    [{}, { payout_minimums: [null] }],
+    [{}, { payout_minimums: [{ amount: '9', until_millis: 0.5 }] }],
+    [{}, { payout_minimums: [{ amount: '0.5', until_millis: 5 }] }],
+    [{}, { payout_minimums: Array(257).fill(earlier) }],
+    [{}, { advanced: '-1' }],
+  ] as const)
+    await expect(termsWith(changes, account), JSON.stringify([changes, account])).rejects.toThrow(ProtocolError);
 });
 
 test('payments are read to the end of twenty pages, and a pool that lists more is not followed', async () => {
