@@ -2,8 +2,10 @@
 import { expect, test } from 'vitest';
 import { newPayments, readPayoutTerms } from '../../protocol/books/account-payments.ts';
 import { SOLO_MARK, serviceOfExtranonce, UNIQUE_BYTES } from '../../protocol/books/block-service.ts';
+import { commitmentPayload } from '../../protocol/books/books-commitment.ts';
 import { gatherEvidence } from '../../protocol/books/books-evidence.ts';
 import { judgeList, judgeProof } from '../../protocol/books/books-verdict.ts';
+import { readPayouts } from '../../protocol/books/ledger-payouts.ts';
 import { PoolOmission } from '../../protocol/books/pool-silence.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { encodeExtranonce, MAX_EXTRANONCE } from '../../protocol/ledger/tag.ts';
@@ -119,6 +121,45 @@ test('a payment is denied by a node that has read its cut without it, and not by
   expect(await read(100, 1)).toEqual({ found: new Map([['t1', { atoms: 5n, height: 100 }]]), denied: 0 });
   expect(await read(100, 0)).toEqual({ found: new Map(), denied: 1 });
   expect(await read(99, 0)).toEqual({ found: new Map(), denied: 0 });
+});
+
+test('a check reads a few payouts of a pool, however many it made and whatever it lists', async () => {
+  const reads: number[] = [];
+  const hexOf = (n: number) => n.toString(16).padStart(96, '0');
+  const carrying = (n: number) => commitmentPayload({ number: n + 1, slice: SLICE, head: 'ab'.repeat(48) });
+  const readWith = async (payload: (n: number) => string, rows: readonly unknown[] = []) => {
+    reads.length = 0;
+    return await readPayouts(
+      { slice: SLICE, address: 'pool', sliceCuts: 10 },
+      {
+        pool: async () => ({ commitments: rows }),
+        node: {
+          addressChanges: async ({ after_height: after }: { after_height: number }) => ({
+            changes: Array.from({ length: 500 }, (_, n) => ({
+              kind: n % 2 === 0 ? 'spent' : 'received',
+              transaction_id: hexOf(n),
+              finalized_height: after + 1 + n,
+            })),
+            indexed_height: 10_000,
+          }),
+          cutTransactions: async ({ height }: { height: number }) => {
+            const n = height - (SLICE + 1) * 10 - 1;
+            reads.push(n);
+            const transaction = { transaction_id: hexOf(n), outcome: 'finalized', payload_hex: payload(n) };
+            return { transactions: [transaction] };
+          },
+        } as never,
+      },
+    );
+  };
+  const { found, isPartial } = await readWith(carrying);
+  expect([found.length, isPartial, reads]).toEqual([4, false, [0, 2, 4, 6]]);
+  // Merges hide no payout that is near; that none is found among so many proves nothing.
+  expect((await readWith((n) => (n < 100 ? '' : carrying(n)))).found).toHaveLength(4);
+  expect([await readWith(() => ''), reads.length]).toEqual([{ found: [], isPartial: true }, 64]);
+  const row = { number: 1, state: 'finalized', transaction_id: hexOf(7), final_height: 5, slice: null, head: null };
+  for (const wrong of [[null], [{ ...row, final_height: -1 }], [{ ...row, transaction_id: 5 }], [row, row, row]])
+    await expect(readWith(carrying, wrong)).rejects.toThrow('no such form');
 });
 
 test('when a pool pays is read in one form, and its promises are bounded by what the ledger can show', async () => {
