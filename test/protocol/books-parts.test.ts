@@ -5,11 +5,8 @@ import { SOLO_MARK, serviceOfExtranonce, UNIQUE_BYTES } from '../../protocol/boo
 import { commitmentPayload } from '../../protocol/books/books-commitment.ts';
 import { gatherEvidence } from '../../protocol/books/books-evidence.ts';
 import { judgeList, judgeProof } from '../../protocol/books/books-verdict.ts';
-<<<<<<< HEAD
-import { checkPoolList, checkPoolProof } from '../../protocol/books/pool-proof.ts';
-=======
 import { readPayouts } from '../../protocol/books/ledger-payouts.ts';
->>>>>>> mutants
+import { checkPoolList, checkPoolProof } from '../../protocol/books/pool-proof.ts';
 import { PoolOmission } from '../../protocol/books/pool-silence.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { encodeExtranonce, MAX_EXTRANONCE } from '../../protocol/ledger/tag.ts';
