@@ -31,8 +31,7 @@ import { openNodeSources } from './nodes/node-sources.ts';
 import { stratumOptions, threadsOf } from './options.ts';
 import { Counters } from './shares/counters.ts';
 import { checkCertificate, openVerifier, startStratum } from './start-stratum.ts';
-import { statsDocument } from './stats.ts';
-import { listenForStats } from './stats-listener.ts';
+import { listenForStats, statsDocument } from './stats.ts';
 
 export const bridgeOptions = {
   network: choice({ help: 'which network', default: 'development' }, NETWORK_NAMES),

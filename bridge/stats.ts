@@ -2,12 +2,30 @@
 import { formatAddress } from '../protocol/address.ts';
 import { toHex } from '../protocol/bytes.ts';
 import type { NetworkName } from '../protocol/network.ts';
+import { sharedInFlight } from '../runtime/clients/in-flight.ts';
+import type { ListenAddress } from '../runtime/command-line/command-line.ts';
+import { listenSmall, type SmallListenerDependencies } from '../runtime/door/small-listener.ts';
 import { type Counters, hashRateOf } from './shares/counters.ts';
 import type { BlockEntry } from './shares/found-blocks.ts';
 import type { StratumFigures, StratumServer } from './stratum-server.ts';
 
 const MAX_WORKERS = 1_000;
 const MAX_BLOCKS = 100;
+
+/** For programs of the operator. Web pages are not served. */
+export function listenForStats(
+  address: ListenAddress,
+  { stats, ...dependencies }: SmallListenerDependencies & { readonly stats: () => Promise<object> },
+) {
+  const gather = sharedInFlight(stats);
+  const answer = () =>
+    gather().then(
+      (body) => ({ status: 200, body }),
+      () => ({ status: 503, body: { error: 'the statistics could not be read' } }),
+    );
+  const what = { name: 'statistics', what: 'statistics', offers: 'only /v1/stats is here', isJson: true };
+  return listenSmall(address, { ...what, routes: { '/v1/stats': { answer } } }, dependencies);
+}
 
 export async function statsDocument(
   server: StratumServer,
@@ -18,7 +36,7 @@ export async function statsDocument(
     readonly startedMillis: number;
     readonly nowMillis: number;
   },
-): Promise<unknown> {
+): Promise<object> {
   const figures = await server.figures();
   return {
     api_version: 1,

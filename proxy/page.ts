@@ -1,14 +1,12 @@
 /** The page of svc-proxy: pool, rigs and what became of their shares. Made anew for each request, without scripts. */
-
 import { fileURLToPath } from 'node:url';
 import { showDuration } from '../miner/terminal/duration.ts';
 import { showRate } from '../miner/work/hash-rate.ts';
 import { sharedInFlight } from '../runtime/clients/in-flight.ts';
 import type { ListenAddress } from '../runtime/command-line/command-line.ts';
-import { Door, SMALL_DOOR } from '../runtime/door/door.ts';
 import { markupText } from '../runtime/door/markup.ts';
+import { listenSmall, type SmallListenerDependencies } from '../runtime/door/small-listener.ts';
 import { readSmallFile } from '../runtime/files/small-file.ts';
-import type { Logger } from '../runtime/log/log.ts';
 import type { ProxyDocument } from './proxy-figures.ts';
 
 /** The fastest of them; `GET /v1/stats` has more. */
@@ -93,37 +91,20 @@ export function proxyPage(document: ProxyDocument): string {
 `;
 }
 
-export type PageDependencies = {
-  readonly document: () => Promise<ProxyDocument>;
-  readonly log: Pick<Logger, 'error'>;
-  readonly hosts: readonly string[];
-};
-
-export async function listenForPage(
+export function listenForPage(
   address: ListenAddress,
-  { document, log, hosts }: PageDependencies,
-): Promise<{ readonly address: ListenAddress; close(): Promise<void> }> {
+  { document, ...dependencies }: SmallListenerDependencies & { readonly document: () => Promise<ProxyDocument> },
+) {
   const gather = sharedInFlight(async () => proxyPage(await document()));
   const sheet = readSmallFile(fileURLToPath(SHEET));
-  const door = new Door(
-    { name: 'page', limits: SMALL_DOOR, hosts, origins: [] },
-    {
-      async request(request, response, { path }) {
-        const send = (status: number, type: string, body: string): void => {
-          response.writeHead(status, { ...HEADERS, 'content-type': `text/${type}; charset=utf-8` });
-          response.end(body);
-        };
-        if (path !== '/' && path !== '/page.css') send(404, 'plain', 'only / is here\n');
-        else if (request.method !== 'GET' && request.method !== 'HEAD') send(405, 'plain', 'use GET\n');
-        else if (path === '/page.css') send(200, 'css', sheet);
-        else
-          await gather().then(
-            (page) => send(200, 'html', page),
-            () => send(503, 'plain', 'the figures could not be read\n'),
-          );
-      },
-    },
-    { log },
-  );
-  return { address: await door.listen(address, { what: 'the page' }), close: () => door.close() };
+  const of = (type: string) => ({ 'content-type': `text/${type}; charset=utf-8` });
+  const page = () =>
+    gather().then(
+      (body) => ({ status: 200, body, headers: of('html') }),
+      () => ({ status: 503, body: 'the figures could not be read\n' }),
+    );
+  const css = () => ({ status: 200, body: sheet, headers: of('css') });
+  const routes = { '/': { answer: page }, '/page.css': { answer: css } };
+  const what = { name: 'page', what: 'the page', offers: 'only / is here', headers: { ...HEADERS, ...of('plain') } };
+  return listenSmall(address, { ...what, routes }, dependencies);
 }

@@ -1,7 +1,7 @@
 /** A session at the pool for one address: its client, and the share work it asks for. */
 import type { Verifier } from '../kernels/verifier.ts';
 import type { EpochAllowance, Moment } from '../miner/client/epoch-allowance.ts';
-import type { BooksEvents } from '../miner/client/link-books.ts';
+import type { BooksOfPools } from '../miner/client/link-books.ts';
 import { PoolClient, type PoolClientDependencies, systemClock } from '../miner/client/pool-client.ts';
 import type { PoolJob, Share, Verdict } from '../miner/client/session-events.ts';
 import { refusal } from '../miner/miner-error.ts';
@@ -31,7 +31,7 @@ export type PoolLinkDependencies = Pick<PoolClientDependencies, 'connect' | 'not
   readonly onJob: (job: PoolJob | undefined, pool: number | undefined) => void;
   /** `blockId`: the share was a block. */
   readonly onVerdict: (share: Share, verdict: Verdict, error: ErrorReply | undefined, blockId?: Bytes) => void;
-  readonly books?: BooksEvents;
+  readonly books?: BooksOfPools;
 };
 
 /** A rig's own two bytes come before it. */

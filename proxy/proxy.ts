@@ -4,7 +4,7 @@
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { openVerifier } from '../bridge/start-stratum.ts';
-import { listenForStats } from '../bridge/stats-listener.ts';
+import { listenForStats } from '../bridge/stats.ts';
 import type { Verifier } from '../kernels/verifier.ts';
 import { openBooks } from '../miner/books/pool-books.ts';
 import { EpochAllowance, type Moment } from '../miner/client/epoch-allowance.ts';

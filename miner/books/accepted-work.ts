@@ -8,7 +8,7 @@
  * the receipt was made, or its receipt was not seen. So a new receipt is compared with the work told up to a while before the last request
  * in which the pool did not show it yet.
  */
-import type { Receipt } from '../../protocol/books/receipt.ts';
+import { OTHERS, OWN_RECEIPTS, type Receipt } from '../../protocol/books/receipt.ts';
 
 /** The accepted work when a slice was seen to have closed, less the last minutes. */
 type Note = { readonly slice: number; readonly told: bigint };
@@ -56,6 +56,20 @@ export type Shortfall = {
   readonly received: bigint;
 };
 
+const emptyBoot = (from: number): Boot => ({
+  told: 0n,
+  shares: 0,
+  received: 0n,
+  slice: -1,
+  seen: -1,
+  open: {},
+  before: 0,
+  others: 0,
+  notes: [],
+  samples: [],
+  from,
+});
+
 export class ToldLedger {
   readonly boots = new Map<string, Boot>();
   /** Newest slice up to which receipts were asked for; undefined before the first answer. */
@@ -68,20 +82,8 @@ export class ToldLedger {
   #boot(name: string): Boot {
     let boot = this.boots.get(name);
     if (boot === undefined) {
-      boot = {
-        told: 0n,
-        shares: 0,
-        received: 0n,
-        slice: -1,
-        seen: -1,
-        open: {},
-        before: 0,
-        others: 0,
-        notes: [],
-        samples: [],
-        // One more slice: the answer may have been slightly old.
-        from: (this.through ?? 0) - 1,
-      };
+      // One more slice: the answer may have been slightly old.
+      boot = emptyBoot((this.through ?? 0) - 1);
       this.boots.set(name, boot);
       const [oldest] = this.boots.keys();
       if (this.boots.size > MAX_BOOTS && oldest !== undefined) this.boots.delete(oldest);
@@ -128,8 +130,7 @@ export class ToldLedger {
    */
   #before(boot: Boot, { slice }: Receipt): void {
     if (++boot.before < MAX_BEFORE) return;
-    Object.assign(boot, { told: 0n, shares: 0, received: 0n, slice: -1, seen: -1, open: {}, before: 0, others: 0 });
-    Object.assign(boot, { notes: [], samples: [], from: slice });
+    Object.assign(boot, emptyBoot(slice));
     this.through = slice;
   }
 
@@ -242,6 +243,24 @@ type Saved = {
 /** Told work of a boot is kept under this name. */
 export const toldName = (boot: string, service: Service | undefined): string =>
   service === undefined ? boot : `${boot}/${service}`;
+
+/**
+ * The receipt as it counts for a worker; undefined if it does not. Where thousands of names of the address did more, the
+ * worker is one of the others of that sheet (books rule 17). Where all of the address are watched (no worker), the pool's
+ * API says what is open of them, and a receipt without that does not count.
+ */
+export function countedReceipt(
+  receipt: Receipt,
+  worker: string | undefined,
+  accountOpen: ReadonlyMap<string, bigint> | undefined,
+): Receipt | undefined {
+  if (worker === undefined) {
+    const open = accountOpen?.get(receipt.boot);
+    return open === undefined ? undefined : { ...receipt, work: receipt.account_work, open: `${open}` };
+  }
+  const isFolded = receipt.worker === OTHERS && receipt.receipts > OWN_RECEIPTS;
+  return receipt.worker === worker || isFolded ? receipt : undefined;
+}
 
 /** The work covered by the receipts of a boot, including work listed as waiting. */
 export const accounted = ({ received, open }: Boot): bigint =>

@@ -3,9 +3,8 @@
  * bounded number of each kind, with the pool's own texts truncated (`BooksAlarms`).
  */
 import { NEWER_MILLIS } from '../../protocol/books/books-evidence.ts';
-import type { ListEvidence } from '../../protocol/evidence/list-evidence.ts';
-import type { Evidence } from '../../protocol/evidence/receipt-evidence.ts';
-import type { UnpaidEvidence } from '../../protocol/evidence/unpaid-evidence.ts';
+import type { EvidenceFile } from '../../protocol/evidence/evidence-file.ts';
+import type { MonotonicClock } from '../../runtime/clock/clock.ts';
 
 export const BOOKS_ALARMS = [
   'key_changed',
@@ -39,13 +38,10 @@ export const BOOKS_ALARMS = [
 ] as const;
 export type BooksAlarmKind = (typeof BOOKS_ALARMS)[number];
 
-/** Contents of an evidence file; `svc-pool verify-evidence` reads each form. */
-export type AlarmEvidence = Evidence | ListEvidence | UnpaidEvidence;
-
 export type Fields = Readonly<Record<string, unknown>>;
 
 /** What it is, what it is about, and what to say of it; with evidence where others can check it. */
-export type Finding = readonly [kind: BooksAlarmKind, what: string, fields: Fields, evidence?: AlarmEvidence];
+export type Finding = readonly [kind: BooksAlarmKind, what: string, fields: Fields, evidence?: EvidenceFile];
 
 export type BooksAlarm = {
   /** Identifies the finding. */
@@ -53,7 +49,7 @@ export type BooksAlarm = {
   readonly kind: BooksAlarmKind;
   readonly message: string;
   readonly fields: Fields;
-  readonly evidence: AlarmEvidence | undefined;
+  readonly evidence: EvidenceFile | undefined;
 };
 
 const MESSAGES: Readonly<Record<BooksAlarmKind, string>> = {
@@ -138,14 +134,14 @@ const UNSEEN_MILLIS = 24 * 3_600_000;
  * looks false is read again when all answers are newer, before the pool is accused.
  */
 export class Suspicions {
-  readonly #nowMillis: () => number;
+  readonly #nowMillis: MonotonicClock;
   /** What looked false, since when, and when it was last checked. */
   readonly #suspected = new Map<string, { readonly since: number; readonly seen: number }>();
 
   /** When reading of the current documents started. */
   #began: number | undefined;
 
-  constructor(nowMillis: () => number) {
+  constructor(nowMillis: MonotonicClock) {
     this.#nowMillis = nowMillis;
   }
 

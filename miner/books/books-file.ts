@@ -5,10 +5,10 @@
  */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { EvidenceFile } from '../../protocol/evidence/evidence-file.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { writeDurably } from '../../runtime/files/durable-file.ts';
 import { readSmallFile } from '../../runtime/files/small-file.ts';
-import type { AlarmEvidence } from './books-alarms.ts';
 
 /** Far more than the pools of a file need: if it became too large to be read, the keys of all pools would be lost. */
 const MOST_BYTES = 64 * 1024 * 1024;
@@ -46,7 +46,7 @@ const plain = (text: string): string => text.replace(/[^A-Za-z0-9-]+/g, '-');
 export async function writeEvidence(
   directory: string,
   { kind, slice, pool }: EvidenceName,
-  evidence: AlarmEvidence,
+  evidence: EvidenceFile,
 ): Promise<string | undefined> {
   const [start, end] = [plain(`evidence-${kind}-`), `${plain(`-${pool}`)}.json`];
   const name = `${start}${plain(slice)}${end}`;
@@ -66,7 +66,7 @@ const MAX_WAITING = 256;
 type Waiting = {
   readonly alarm: string;
   readonly name: EvidenceName;
-  readonly evidence: AlarmEvidence;
+  readonly evidence: EvidenceFile;
   /** The alarm is of this pool. */
   readonly pool: string;
 };

@@ -1,32 +1,36 @@
 /**
- * Watches a pool's books for a miner (docs/miner.md, "The pool's books"): what it knows of them is one state
- * (`known-books.ts`), and each property that it checks has a file of its own (`accepted-work.ts`, `signed-books.ts`,
- * `credit-lists.ts`, `own-blocks.ts`, `rewards.ts`, `payments.ts`, `terms.ts`). This file reads receipts and puts them to
- * the checks, `list-watch.ts` does so with all else that a pool shows, and `pool-books.ts` runs both for svc-miner. Each
- * finding is reported once, with evidence if the pool's own signature proves it; mining continues.
+ * Watches a pool's books for a miner (docs/miner.md, "The pool's books"): each finding is reported once, with evidence if the
+ * pool's own signature proves it, and mining continues. What it knows of them is one state (`known-books.ts`), and each
+ * property has a file with its checks: `accepted-work.ts`, `signed-books.ts`, `credit-lists.ts`, `own-blocks.ts`,
+ * `rewards.ts`, `payments.ts`, `terms.ts`, and `unchecked-time.ts` for what could not be read. This file reads receipts and
+ * puts them to the checks, `list-watch.ts` does so with all else that a pool shows, and `pool-books.ts` runs both.
  */
 import type { VerifySignature } from '../../protocol/api/signed-answer.ts';
 import type { BooksSources } from '../../protocol/books/books-evidence.ts';
 import type { BooksService } from '../../protocol/books/books-slice.ts';
 import { type PublishedTerms, sliceCutsOf } from '../../protocol/books/books-terms.ts';
 import { isUnread, PoolSilence } from '../../protocol/books/pool-silence.ts';
-import { OTHERS, OWN_RECEIPTS, poolKeyName, type Receipt, receiptRefusal } from '../../protocol/books/receipt.ts';
+import { OTHERS, poolKeyName, type Receipt, receiptRefusal } from '../../protocol/books/receipt.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
-import {
-  EVIDENCE_FORMAT,
-  type Evidence,
-  isSignedRecord,
-  judgeEvidence,
-} from '../../protocol/evidence/receipt-evidence.ts';
 import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
-import { accounted, type Shortfall, toldName } from './accepted-work.ts';
+import type { MonotonicClock, WallClock } from '../../runtime/clock/clock.ts';
+import type { ToldBooks } from '../client/link-books.ts';
+import { accounted, countedReceipt, type Shortfall, toldName } from './accepted-work.ts';
 import type { BooksAlarm, Finding } from './books-alarms.ts';
 import { KnownBooks } from './known-books.ts';
 import { ListWatch } from './list-watch.ts';
 import type { FoundBlock } from './own-blocks.ts';
 import { type AnsweredSlice, ReadBudget, type ReceiptsAnswer, readReceiptsAnswer } from './pool-reads.ts';
-import { distinctReceipts, KEPT_MILLIS, momentOf, ReceiptStall, receiptName, sinceMillis } from './signed-books.ts';
+import {
+  checkSlice,
+  hiddenSlice,
+  KEPT_MILLIS,
+  momentOf,
+  ReceiptStall,
+  type Signer,
+  sinceMillis,
+} from './signed-books.ts';
 import { HiddenLists } from './unchecked-time.ts';
 
 export type BooksWatchOptions = {
@@ -48,13 +52,16 @@ export type BooksWatchDependencies = {
   readonly note: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   /** Reports a warning to the user that is not an accusation. `note` without it. */
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
-  readonly nowMillis: () => number;
-  readonly wallMillis: () => number;
+  readonly nowMillis: MonotonicClock;
+  readonly wallMillis: WallClock;
   readonly verify?: VerifySignature;
   /** A node that the miner trusts; without one the ledger is not checked. */
   readonly node?: BooksSources['node'] | undefined;
   /** Without it credit lists are checked in every round. */
   readonly random?: () => number;
+  /** The pool said whether it gives receipts; a receipt came. There may be something new to check. */
+  readonly onOffer?: (offer: ReceiptsOffer) => void;
+  readonly onReceipt?: () => void;
 };
 
 /** Slices requested again each time: another front end's receipts may arrive later. */
@@ -73,7 +80,7 @@ const LISTS_ALONE =
 const NEVER_SHOWN =
   'ACCEPTED WORK WAS NEVER SHOWN: the pool did not answer, or this miner was off, until its receipts were gone';
 
-export class BooksWatch {
+export class BooksWatch implements ToldBooks {
   readonly #options: BooksWatchOptions;
   readonly #dependencies: BooksWatchDependencies & Required<Pick<BooksWatchDependencies, 'warn'>>;
   readonly #known: KnownBooks;
@@ -95,10 +102,11 @@ export class BooksWatch {
   compared = 0;
   isChanged = false;
 
-  constructor(options: BooksWatchOptions, dependencies: BooksWatchDependencies) {
+  /** `saved`: what was known before; a state that is malformed begins anew. */
+  constructor(options: BooksWatchOptions, dependencies: BooksWatchDependencies, saved?: unknown) {
     this.#options = options;
     this.#dependencies = { ...dependencies, warn: dependencies.warn ?? dependencies.note };
-    this.#known = new KnownBooks(this.#dependencies);
+    this.#known = KnownBooks.restored(saved, this.#dependencies);
     this.#verify = dependencies.verify && withKnownVerdicts(dependencies.verify);
     this.#budget = new ReadBudget(dependencies.read, dependencies.nowMillis);
     this.#stall = new ReceiptStall(dependencies.nowMillis);
@@ -156,12 +164,18 @@ export class BooksWatch {
 
   /** The pool's answer to the request for receipts. */
   offered(offer: ReceiptsOffer): void {
-    if (offer === null) {
-      if (this.#known.key !== undefined) this.#alarm('receipts_ended', '', { key: poolKeyName(this.#known.key) });
-      else if (!this.#isUnoffered) this.#dependencies.warn(this.api === '' ? NO_RECEIPTS : LISTS_ALONE, {});
-      this.#isUnoffered = true;
-      return;
-    }
+    if (offer === null) this.#offersNone();
+    else this.#offers(offer);
+    this.#dependencies.onOffer?.(offer);
+  }
+
+  #offersNone(): void {
+    if (this.#known.key !== undefined) this.#alarm('receipts_ended', '', { key: poolKeyName(this.#known.key) });
+    else if (!this.#isUnoffered) this.#dependencies.warn(this.api === '' ? NO_RECEIPTS : LISTS_ALONE, {});
+    this.#isUnoffered = true;
+  }
+
+  #offers(offer: NonNullable<ReceiptsOffer>): void {
     const { expectedKey } = this.#options;
     const names = [toHex(offer.key), poolKeyName(offer.key)];
     const isExpected = expectedKey !== undefined && names.includes(expectedKey);
@@ -190,6 +204,7 @@ export class BooksWatch {
 
   /** A receipt that came by the connection. */
   received(receipt: Receipt): void {
+    this.#dependencies.onReceipt?.();
     // Of thousands of rigs one receipt of a sheet is enough: each says the work of all of them.
     const isKnown = this.#options.worker === undefined && this.#known.awaited.hasSheet(receipt);
     if (this.#known.key === undefined || isKnown || !this.#isGood(receipt)) return;
@@ -197,21 +212,14 @@ export class BooksWatch {
     this.isChanged = this.#known.awaited.add(receipt) || this.isChanged;
   }
 
-  /**
-   * Where thousands of names of the address did more, the worker is one of the others of that sheet (books rule 17). Where all of the address are
-   * watched, the pool's API says what is open of them, and a receipt without that does not count.
-   */
   #count(receipt: Receipt, accountOpen?: ReadonlyMap<string, bigint>): void {
-    if (this.#options.worker === undefined) {
-      const open = accountOpen?.get(receipt.boot);
-      if (open === undefined) return;
-      const whole = { ...receipt, work: receipt.account_work, open: `${open}` };
-      if (this.#known.told.receive(whole)) this.isChanged = true;
-      return;
-    }
-    const isFolded = receipt.worker === OTHERS && receipt.receipts > OWN_RECEIPTS;
-    if ((receipt.worker === this.#options.worker || isFolded) && this.#known.told.receive(receipt))
-      this.isChanged = true;
+    const whole = countedReceipt(receipt, this.#options.worker, accountOpen);
+    if (whole !== undefined && this.#known.told.receive(whole)) this.isChanged = true;
+  }
+
+  /** Once the pool has named its key. */
+  get #signer(): Signer {
+    return { key: this.#known.key as Uint8Array, verify: this.#verify };
   }
 
   #isGood(receipt: Receipt): boolean {
@@ -291,7 +299,8 @@ export class BooksWatch {
     const { through, keptFrom, beganMillis, askedMillis } = this.#reading;
     this.#reading = undefined;
     for (const short of this.#known.told.close(through, beganMillis)) await this.#missing(short);
-    this.#hidden(through, keptFrom ?? null);
+    for (const receipt of this.#known.awaited.hidden(through, keptFrom ?? null, this.#isDropped))
+      this.#alarm(...hiddenSlice(receipt, this.#signer));
     this.#unshown(askedMillis);
     if (this.#stall.isHidden(through, this.#lists.closed))
       this.#alarm('receipts_ended', 'shown', { reason: this.#stall.why });
@@ -400,30 +409,15 @@ export class BooksWatch {
     if (unshown !== undefined) this.#alarm('books_hidden', 'unshown', unshown);
   }
 
-  #evidenceOf(found: Pick<Evidence, 'receipts' | 'leaf' | 'record'>): Evidence {
-    return { format: EVIDENCE_FORMAT, pool_key: toHex(this.#known.key as Uint8Array), ...found };
-  }
-
-  #compare({ service, slice, receipts: shown, accountOpen, leaf, record }: AnsweredSlice): void {
+  #compare(answered: AnsweredSlice): void {
+    const { service, slice, receipts: shown, accountOpen } = answered;
     const isOf = (receipt: Receipt) => receipt.service === service && receipt.slice === slice;
     const kept = this.#known.awaited.of(service, slice);
     const receipts = [...kept, ...shown.filter((receipt) => isOf(receipt) && this.#isGood(receipt))];
     for (const receipt of receipts) this.#count(receipt, accountOpen);
     const [first] = receipts;
     if (first === undefined) return;
-    const evidence = this.#evidenceOf({ receipts: distinctReceipts(receipts), leaf, record });
-    const verdict = judgeEvidence(evidence, this.#known.key as Uint8Array, this.#verify);
-    const at = { slice, service };
-    if (verdict.verdict === 'convicts' && verdict.charge === 'books_less')
-      this.#alarm(
-        'books_less',
-        `${service}/${slice}`,
-        { ...at, signed: verdict.signed, booked: verdict.booked },
-        evidence,
-      );
-    else if (verdict.verdict === 'convicts') this.#alarm('two_books', `${service}/${slice}`, at, evidence);
-    else if (verdict.why !== 'books_suffice' || !isSignedRecord(record, first))
-      this.#alarm('other_books', `${service}/${slice}`, { ...at, reason: verdict.why }, evidence);
+    for (const finding of checkSlice(answered, receipts, this.#signer)) this.#alarm(...finding);
     this.#known.awaited.drop(service, slice);
     // Tracked individually: one slice that is far ahead must not prevent the comparison of others.
     if (!this.#known.signed.add(first)) return;
@@ -450,13 +444,6 @@ export class BooksWatch {
     this.#alarm(short.kind, `${short.boot}/${short.slice}`, { ...short, received: received(), missing });
   }
 
-  #hidden(through: number, keptFrom: number | null): void {
-    for (const receipt of this.#known.awaited.hidden(through, keptFrom, this.#isDropped)) {
-      const evidence = this.#evidenceOf({ receipts: [receipt], leaf: null, record: null });
-      this.#alarm('books_hidden', receiptName(receipt), { slice: receipt.slice, service: receipt.service }, evidence);
-    }
-  }
-
   #alarm(...finding: Finding): void {
     const alarm = this.#known.alarms.raise(...finding);
     if (alarm === undefined) return;
@@ -467,11 +454,6 @@ export class BooksWatch {
   save(unwritten?: ReadonlySet<string>): unknown {
     this.isChanged = false;
     return this.#known.save(unwritten);
-  }
-
-  /** Throws if the state is malformed; the caller then creates a new watch. */
-  restore(saved: unknown): void {
-    this.#known.restore(saved);
   }
 }
 

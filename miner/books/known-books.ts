@@ -87,8 +87,19 @@ export class KnownBooks {
     };
   }
 
-  /** Throws if the state is malformed; the caller then begins anew. */
-  restore(saved: unknown): void {
+  /** A malformed state begins anew. */
+  static restored(saved: unknown, clocks: UncheckedTimeDependencies): KnownBooks {
+    const known = new KnownBooks(clocks);
+    if (saved === undefined) return known;
+    try {
+      known.#restore(saved);
+      return known;
+    } catch {
+      return new KnownBooks(clocks);
+    }
+  }
+
+  #restore(saved: unknown): void {
     type Unread = 'ledger' | 'waiting' | 'answered' | 'lists' | 'signed' | 'unchecked';
     type Read = {
       readonly key: string | null;

@@ -7,7 +7,6 @@ import {
   type AskedPayments,
   newPayments,
   type Payment,
-  type PayoutTerms,
   readPayoutTerms,
   unlistedSum,
 } from '../../protocol/books/account-payments.ts';
@@ -19,20 +18,15 @@ import {
   type Thresholds,
   UNPAID_EVIDENCE_FORMAT,
   type UnpaidEvidence,
+  type UnpaidFacts,
   unlistedWords,
   unpaidBound,
 } from '../../protocol/evidence/unpaid-evidence.ts';
+import type { Finding } from './books-alarms.ts';
 import type { Watching } from './pool-reads.ts';
 import type { Clocks } from './signed-books.ts';
 
-export type PaymentWatchDependencies = Pick<Watching, 'pool' | 'node' | 'wallMillis' | 'nowMillis'> & {
-  readonly alarm: (
-    kind: 'unpaid',
-    what: string,
-    fields: Readonly<Record<string, unknown>>,
-    evidence: UnpaidEvidence,
-  ) => void;
-};
+type PaymentReads = Omit<Watching, 'note'>;
 
 /** A longer time without reading payments does not count: the pool had no chance to show them. */
 const GAP_MILLIS = 3 * 3_600_000;
@@ -45,14 +39,6 @@ const MAX_PAYMENTS = 4_096;
 /** `atMillis`: in watched time. */
 type Credit = { readonly atoms: bigint; readonly atMillis: number };
 type Threshold = { readonly atoms: bigint; readonly atMillis: number; readonly isRaised: boolean };
-
-type Due = Pick<PayoutTerms, 'advanced' | 'isPaused'> & {
-  readonly threshold: bigint;
-  readonly bound: number;
-  /** Payments that the ledger does not show. */
-  readonly denied: number;
-  readonly asked: AskedPayments;
-};
 
 export type PaymentRound = {
   /** Why the node is considered not to follow the chain. */
@@ -240,14 +226,14 @@ export class PaymentWatch {
   readonly #address: string;
   /** Given by the user; undefined if the pool's statement counts. */
   readonly #threshold: bigint | undefined;
-  readonly #dependencies: PaymentWatchDependencies;
+  readonly #dependencies: PaymentReads;
   #lapse: string | undefined;
   #hasFallen = false;
 
   constructor(
     address: string,
     threshold: bigint | undefined,
-    dependencies: PaymentWatchDependencies,
+    dependencies: PaymentReads,
     known = new KnownPayments(dependencies),
   ) {
     this.known = known;
@@ -281,14 +267,13 @@ export class PaymentWatch {
     known.looked(terms.isPaused);
     const bound = unpaidBound(terms.intervalMillis);
     const { atoms: threshold, isRaised } = known.threshold(this.#threshold, terms, bound, await this.#date());
-    const unlisted = await this.#judge({
-      ...terms,
-      threshold,
-      bound,
-      denied,
-      asked: known.asked(this.#address, payer),
-    });
-    if (unlisted > 0n) return unlistedWords(unlisted);
+    const facts = { ...terms, threshold, credited: known.creditedFor(bound), paid: known.paid };
+    if (judgeUnpaid(facts) === 'unpaid') {
+      // Without the payments that the pool omits it would owe too much.
+      const unlisted = node === null ? 0n : await unlistedSum(known.asked(this.#address, payer), node);
+      if (judgeUnpaid({ ...facts, unlisted }) === 'unlisted') return unlistedWords(unlisted);
+      this.#dependencies.alarm(...this.#unpaid(facts, Math.floor(bound / 3_600_000), denied));
+    }
     if (terms.isPaused) return 'the pool says that its payouts are paused';
     if (isRaised) return `the pool pays this address from ${threshold} atoms on, ${known.least} before`;
     return this.#wordAlone(threshold, terms.advanced);
@@ -313,28 +298,20 @@ export class PaymentWatch {
     return newest?.finalized_at_millis ?? wallMillis();
   }
 
-  /** Returns the payments that the pool omits, where without them it would owe too much. */
-  async #judge({ threshold, advanced, bound, isPaused, denied, asked }: Due): Promise<bigint> {
-    const { node, wallMillis } = this.#dependencies;
-    const { paid, count, credits } = this.known;
-    const credited = this.known.creditedFor(bound);
-    const facts = { credited, paid, threshold, advanced, isPaused };
-    if (judgeUnpaid(facts) !== 'unpaid') return 0n;
-    const unlisted = node === null ? 0n : await unlistedSum(asked, node);
-    if (judgeUnpaid({ ...facts, unlisted }) === 'unlisted') return unlisted;
+  /** `denied`: payments that the pool lists and the ledger does not show. */
+  #unpaid({ credited, paid, threshold }: UnpaidFacts, hours: number, denied: number): Finding {
+    const { count, credits } = this.known;
     const owed = credited - paid;
-    const hours = Math.floor(bound / 3_600_000);
     const evidence: UnpaidEvidence = {
       format: UNPAID_EVIDENCE_FORMAT,
       address: this.#address,
       threshold: String(threshold),
       owed: String(owed),
-      at_millis: wallMillis(),
+      at_millis: this.#dependencies.wallMillis(),
       for_hours: hours,
       credits,
     };
-    this.#dependencies.alarm('unpaid', String(count), { owed, threshold, hours, paid, denied }, evidence);
-    return 0n;
+    return ['unpaid', String(count), { owed, threshold, hours, paid, denied }, evidence];
   }
 }
 

@@ -4,16 +4,17 @@
  */
 import { createApiClient } from '../../protocol/api/client.ts';
 import type { Fetch } from '../../protocol/api/client-calls.ts';
-import { silenceOf } from '../../protocol/books/pool-silence.ts';
 import type { NetworkName } from '../../protocol/network.ts';
+import type { MonotonicClock, WallClock } from '../../runtime/clock/clock.ts';
 import { verifyMessage } from '../../runtime/native/ml-dsa.ts';
 import { apiClientDependencies } from '../../runtime/node-client/api-client.ts';
-import type { BooksEvents, Rest } from '../client/link-books.ts';
+import type { BooksOfPools } from '../client/link-books.ts';
 import type { NoteLevel } from '../client/pool-client.ts';
 import type { MinerValues } from '../options.ts';
 import type { BooksAlarm } from './books-alarms.ts';
 import { EvidenceFiles, readBooks, writeBooks } from './books-file.ts';
 import { BooksWatch } from './books-watch.ts';
+import { readDocument } from './pool-reads.ts';
 
 export type PoolBooksOptions = {
   readonly dataDir: string;
@@ -33,9 +34,9 @@ export type PoolBooksOptions = {
 
 export type PoolBooksDependencies = {
   readonly note: (level: NoteLevel, message: string, fields: Readonly<Record<string, unknown>>) => void;
-  readonly now: () => number;
+  readonly now: MonotonicClock;
   /** The time of day. */
-  readonly wall: () => number;
+  readonly wall: WallClock;
   readonly random: () => number;
   readonly fetch: Fetch;
 };
@@ -70,7 +71,6 @@ export type BooksFigures = {
 
 const CHECK_MILLIS = 60_000;
 const SAVE_MILLIS = 2_000;
-const READ_MILLIS = 15_000;
 /** Ten thousand miners get their receipts at once: their requests are spread over this time. */
 const SPREAD_MILLIS = 10_000;
 /** Characters from the end of an address in file names. */
@@ -78,7 +78,7 @@ const ADDRESS_END = 12;
 /** Saved watches of pools that are not in use any more. */
 const MAX_KEPT = 32;
 
-export class PoolBooks implements BooksEvents {
+export class PoolBooks implements BooksOfPools {
   readonly #options: PoolBooksOptions;
   readonly #dependencies: PoolBooksDependencies;
   readonly #watches: readonly BooksWatch[];
@@ -110,29 +110,26 @@ export class PoolBooks implements BooksEvents {
     const { fetch } = this.#dependencies;
     const node =
       nodeApi === undefined ? null : createApiClient({ baseUrl: nodeApi }, { ...apiClientDependencies(), fetch });
-    const make = (): BooksWatch =>
-      new BooksWatch(
-        { address, worker, api, expectedKey: poolKey, threshold },
-        {
-          read: (url) => read(fetch, url),
-          alarm: (alarm) => void this.#alarm(pool, alarm),
-          note: (message, fields) => this.#dependencies.note('info', message, { pool, ...fields }),
-          warn: (message, fields) => this.#dependencies.note('warn', message, { pool, ...fields }),
-          nowMillis: this.#dependencies.now,
-          wallMillis: this.#dependencies.wall,
-          node,
-          random: this.#dependencies.random,
-          verify: (signature, message, key) => verifyMessage(key, message, signature),
+    return new BooksWatch(
+      { address, worker, api, expectedKey: poolKey, threshold },
+      {
+        read: (url) => readDocument(fetch, url),
+        alarm: (alarm) => void this.#alarm(pool, alarm),
+        note: (message, fields) => this.#dependencies.note('info', message, { pool, ...fields }),
+        warn: (message, fields) => this.#dependencies.note('warn', message, { pool, ...fields }),
+        nowMillis: this.#dependencies.now,
+        wallMillis: this.#dependencies.wall,
+        node,
+        random: this.#dependencies.random,
+        verify: (signature, message, key) => verifyMessage(key, message, signature),
+        // Done at once: accepted work counts only after the first answer.
+        onOffer: (offer) => offer !== null && this.check(),
+        onReceipt: () => {
+          this.#soon ??= setTimeout(() => this.check(), this.#dependencies.random() * SPREAD_MILLIS);
         },
-      );
-    const watch = make();
-    if (saved === undefined) return watch;
-    try {
-      watch.restore(saved);
-      return watch;
-    } catch {
-      return make();
-    }
+      },
+      saved,
+    );
   }
 
   async #alarm(pool: string, { key, kind, message, fields, evidence }: BooksAlarm): Promise<void> {
@@ -162,35 +159,8 @@ export class PoolBooks implements BooksEvents {
     };
   }
 
-  onOffer(pool: number, offer: Parameters<BooksEvents['onOffer']>[1]): void {
-    this.#watches[pool]?.offered(offer);
-    // Done at once: accepted work counts only after the first answer.
-    if (offer !== null) this.check();
-  }
-
-  onReceipt(pool: number, receipt: Parameters<BooksEvents['onReceipt']>[1]): void {
-    this.#watches[pool]?.received(receipt);
-    this.#soon ??= setTimeout(() => this.check(), this.#dependencies.random() * SPREAD_MILLIS);
-  }
-
-  onTold(pool: number, ...told: Rest<'onTold'>): void {
-    this.#watches[pool]?.told(...told);
-  }
-
-  onAddress(pool: number, ...[address]: Rest<'onAddress'>): void {
-    this.#watches[pool]?.pays(address);
-  }
-
-  onService(pool: number, ...marks: Rest<'onService'>): void {
-    this.#watches[pool]?.works(...marks);
-  }
-
-  onHeight(pool: number, ...[height]: Rest<'onHeight'>): void {
-    this.#watches[pool]?.worked(height);
-  }
-
-  onFound(pool: number, ...[block]: Rest<'onFound'>): void {
-    this.#watches[pool]?.found(block);
+  of(pool: number): BooksWatch | undefined {
+    return this.#watches[pool];
   }
 
   check(): void {
@@ -249,11 +219,4 @@ export class PoolBooks implements BooksEvents {
     this.#save();
     await this.#saving;
   }
-}
-
-async function read(fetch: Fetch, url: string): Promise<unknown> {
-  const signal = AbortSignal.timeout(READ_MILLIS);
-  const answer = await fetch(url, { method: 'GET', headers: {}, signal });
-  if (answer.status !== 200) throw silenceOf(answer.status, answer.headers.get('retry-after'));
-  return JSON.parse(new TextDecoder().decode(await answer.arrayBuffer()));
 }

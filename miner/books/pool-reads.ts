@@ -4,13 +4,15 @@
  * different error classes, because `fetch` throws a TypeError for a lost connection, and a malformed document causes
  * one too.
  */
+import type { Fetch } from '../../protocol/api/client-calls.ts';
 import type { BooksSources } from '../../protocol/books/books-evidence.ts';
 import { isWhole, readWork, type SliceRecord } from '../../protocol/books/books-slice.ts';
 import type { PublishedTerms, TermsFrom } from '../../protocol/books/books-terms.ts';
 import type { MembershipDocument } from '../../protocol/books/pool-proof.ts';
-import { PoolSilence } from '../../protocol/books/pool-silence.ts';
+import { PoolSilence, silenceOf } from '../../protocol/books/pool-silence.ts';
 import type { Receipt } from '../../protocol/books/receipt.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
+import type { MonotonicClock, WallClock } from '../../runtime/clock/clock.ts';
 import type { Fields, Finding } from './books-alarms.ts';
 
 /** What a check may ask, and where it tells what it found. */
@@ -22,13 +24,22 @@ export type Watching = {
   readonly alarm: (...finding: Finding) => void;
   readonly note: (message: string, fields: Fields) => void;
   /** Monotonic, with any origin. */
-  readonly nowMillis: () => number;
+  readonly nowMillis: MonotonicClock;
   /** The wall clock: timestamps of cuts are compared with it. */
-  readonly wallMillis: () => number;
+  readonly wallMillis: WallClock;
 };
 
 /** `height`: the newest cut that the books have taken in. A pool may leave it out. */
 export type Terms = PublishedTerms & { readonly height?: unknown };
+
+const READ_MILLIS = 15_000;
+
+/** A JSON document of a pool's API. */
+export async function readDocument(fetch: Fetch, url: string): Promise<unknown> {
+  const answer = await fetch(url, { method: 'GET', headers: {}, signal: AbortSignal.timeout(READ_MILLIS) });
+  if (answer.status !== 200) throw silenceOf(answer.status, answer.headers.get('retry-after'));
+  return JSON.parse(new TextDecoder().decode(await answer.arrayBuffer()));
+}
 
 /** Limit on changes of terms: the list is searched for each slice, so its length determines the time. */
 const MAX_TERMS = 10_000;
@@ -84,11 +95,11 @@ const MAX_WAIT = 10 * 60_000;
  */
 export class ReadBudget {
   readonly #read: (url: string) => Promise<unknown>;
-  readonly #nowMillis: () => number;
+  readonly #nowMillis: MonotonicClock;
   #spentMillis = 0;
   #notBefore = Number.NEGATIVE_INFINITY;
 
-  constructor(read: (url: string) => Promise<unknown>, nowMillis: () => number) {
+  constructor(read: (url: string) => Promise<unknown>, nowMillis: MonotonicClock) {
     this.#read = read;
     this.#nowMillis = nowMillis;
   }

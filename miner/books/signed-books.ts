@@ -3,9 +3,20 @@
  * it signed as those that it publishes. A pool that does not answer hides nothing (books rule 30): that is a part that
  * could not be checked.
  */
+import type { VerifySignature } from '../../protocol/api/signed-answer.ts';
 import { NEWER_MILLIS } from '../../protocol/books/books-evidence.ts';
 import type { SliceRecord } from '../../protocol/books/books-slice.ts';
 import type { Receipt } from '../../protocol/books/receipt.ts';
+import { type Bytes, toHex } from '../../protocol/bytes.ts';
+import {
+  EVIDENCE_FORMAT,
+  type Evidence,
+  isSignedRecord,
+  judgeEvidence,
+} from '../../protocol/evidence/receipt-evidence.ts';
+import type { MonotonicClock, MonotonicMillis, WallClock, WallMillis } from '../../runtime/clock/clock.ts';
+import type { Finding } from './books-alarms.ts';
+import type { AnsweredSlice } from './pool-reads.ts';
 
 type AwaitedReceipt = {
   readonly receipt: Receipt;
@@ -27,12 +38,12 @@ export const KEPT_MILLIS = 23 * 3_600_000;
 
 export type Clocks = {
   /** Never goes back, and stands while the miner does not run. */
-  readonly nowMillis: () => number;
-  readonly wallMillis: () => number;
+  readonly nowMillis: MonotonicClock;
+  readonly wallMillis: WallClock;
 };
 
 /** When something happened, by the wall clock (0 if not known), and by the steady one if that was in this start of the miner. */
-export type Moment = { readonly wallMillis: number; readonly steadyMillis: number | undefined };
+export type Moment = { readonly wallMillis: WallMillis; readonly steadyMillis: MonotonicMillis | undefined };
 
 export const momentOf = ({ nowMillis, wallMillis }: Clocks): Moment => ({
   wallMillis: wallMillis(),
@@ -132,14 +143,46 @@ export class AwaitedReceipts {
   }
 }
 
-export const receiptName = ({ service, slice, boot, worker }: Receipt): string =>
-  `${service}/${slice}/${boot}/${worker}`;
+const receiptName = ({ service, slice, boot, worker }: Receipt): string => `${service}/${slice}/${boot}/${worker}`;
 
 /** Drops exact repetitions. Receipts with one name and different contents are all kept: `judgeEvidence` compares them. */
-export function distinctReceipts(receipts: readonly Receipt[]): readonly Receipt[] {
+function distinctReceipts(receipts: readonly Receipt[]): readonly Receipt[] {
   // Nearly always there is one: nothing to compare it with.
   if (receipts.length < 2) return receipts;
   return [...new Map(receipts.map((receipt) => [JSON.stringify(Object.entries(receipt).sort()), receipt])).values()];
+}
+
+/** The key of the pool, and how its signatures are verified. */
+export type Signer = { readonly key: Bytes; readonly verify: VerifySignature | undefined };
+
+const evidenceOf = ({ key }: Signer, found: Pick<Evidence, 'receipts' | 'leaf' | 'record'>): Evidence => ({
+  format: EVIDENCE_FORMAT,
+  pool_key: toHex(key),
+  ...found,
+});
+
+/** The finding that the pool does not show the slice of a receipt. */
+export function hiddenSlice(receipt: Receipt, signer: Signer): Finding {
+  const { slice, service } = receipt;
+  const evidence = evidenceOf(signer, { receipts: [receipt], leaf: null, record: null });
+  return ['books_hidden', receiptName(receipt), { slice, service }, evidence];
+}
+
+/** What the pool shows of a slice, held against the receipts that it signed for it. */
+export function* checkSlice(
+  { service, slice, leaf, record }: AnsweredSlice,
+  receipts: readonly Receipt[],
+  signer: Signer,
+): Generator<Finding> {
+  const evidence = evidenceOf(signer, { receipts: distinctReceipts(receipts), leaf, record });
+  const verdict = judgeEvidence(evidence, signer.key, signer.verify);
+  const [what, at] = [`${service}/${slice}`, { slice, service }];
+  if (verdict.verdict === 'convicts')
+    yield verdict.charge === 'two_books'
+      ? ['two_books', what, at, evidence]
+      : ['books_less', what, { ...at, signed: verdict.signed, booked: verdict.booked }, evidence];
+  else if (verdict.why !== 'books_suffice' || !isSignedRecord(record, receipts[0] as Receipt))
+    yield ['other_books', what, { ...at, reason: verdict.why }, evidence];
 }
 
 /** The slice record as given in a receipt. */
@@ -214,13 +257,13 @@ const CLOSED_SLICES = 3;
  * compare: missing work would never be found.
  */
 export class ReceiptStall {
-  readonly #nowMillis: () => number;
+  readonly #nowMillis: MonotonicClock;
   #toldMillis: number | undefined;
   /** Since when they differ, and the newest closed slice then. */
   #since: { readonly atMillis: number; readonly closed: number } | undefined;
   #why: string | undefined;
 
-  constructor(nowMillis: () => number) {
+  constructor(nowMillis: MonotonicClock) {
     this.#nowMillis = nowMillis;
   }
 

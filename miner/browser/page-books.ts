@@ -4,11 +4,12 @@
  */
 
 import type { BooksSources } from '../../protocol/books/books-evidence.ts';
-import { silenceOf } from '../../protocol/books/pool-silence.ts';
+import type { EvidenceFile } from '../../protocol/evidence/evidence-file.ts';
 import { monotonicMillis, wallMillis } from '../../runtime/clock/clock.ts';
-import type { AlarmEvidence, BooksAlarm } from '../books/books-alarms.ts';
+import type { BooksAlarm } from '../books/books-alarms.ts';
 import { BooksWatch } from '../books/books-watch.ts';
-import type { BooksEvents, Rest } from '../client/link-books.ts';
+import { readDocument } from '../books/pool-reads.ts';
+import type { BooksOfPools } from '../client/link-books.ts';
 
 /** Persistent text storage of a page, with the interface of localStorage. */
 export type PageStorage = Pick<Storage, 'getItem' | 'setItem'>;
@@ -33,18 +34,19 @@ export type PageBooksFigures = {
   readonly alarms: readonly {
     readonly message: string;
     readonly slice: unknown;
-    readonly evidence: AlarmEvidence | undefined;
+    readonly evidence: EvidenceFile | undefined;
   }[];
 };
 
 const CHECK_MILLIS = 60_000;
 const SAVE_MILLIS = 5_000;
-const READ_MILLIS = 15_000;
+/** Miners get their receipts at once: their requests are spread over this time. */
+const SPREAD_MILLIS = 10_000;
 const MAX_SHOWN = 20;
 const MAX_BYTES = 1_000_000;
 const OF_NO_PART = '';
 
-export class PageBooks implements BooksEvents {
+export class PageBooks implements BooksOfPools {
   readonly #options: PageBooksOptions;
   readonly #watch: BooksWatch;
   readonly #timers: ReturnType<typeof setInterval>[];
@@ -56,22 +58,25 @@ export class PageBooks implements BooksEvents {
   constructor(options: PageBooksOptions, onChange: () => void) {
     this.#options = options;
     this.#onChange = onChange;
-    const make = (): BooksWatch =>
-      new BooksWatch(
-        { address: options.address, worker: options.worker, api: options.api, expectedKey: undefined },
-        {
-          read,
-          alarm: (alarm) => this.#alarm(alarm),
-          note: () => {},
-          warn: (message, fields) => this.#warn(message, fields),
-          nowMillis: monotonicMillis,
-          wallMillis,
-          node: options.node,
-          random: Math.random,
+    this.#watch = new BooksWatch(
+      { address: options.address, worker: options.worker, api: options.api, expectedKey: undefined },
+      {
+        read: (url) => readDocument(globalThis.fetch, url),
+        alarm: (alarm) => this.#alarm(alarm),
+        note: () => {},
+        warn: (message, fields) => this.#warn(message, fields),
+        nowMillis: monotonicMillis,
+        wallMillis,
+        node: options.node,
+        random: Math.random,
+        onOffer: (offer) => {
+          if (offer !== null) this.#warnings.delete(OF_NO_PART);
+          this.#check();
         },
-      );
-    const watch = make();
-    this.#watch = this.#restored(watch) ? watch : make();
+        onReceipt: () => void setTimeout(() => this.#check(), Math.random() * SPREAD_MILLIS),
+      },
+      this.#saved(),
+    );
     this.#timers = [setInterval(() => this.#check(), CHECK_MILLIS), setInterval(() => this.#save(), SAVE_MILLIS)];
   }
 
@@ -80,13 +85,11 @@ export class PageBooks implements BooksEvents {
     return `svc-books ${pool} ${address}.${worker}`;
   }
 
-  #restored(watch: BooksWatch): boolean {
+  #saved(): unknown {
     try {
-      const text = this.#options.storage?.getItem(this.#name) ?? null;
-      if (text !== null) watch.restore(JSON.parse(text));
-      return true;
+      return JSON.parse(this.#options.storage?.getItem(this.#name) ?? '') as unknown;
     } catch {
-      return false;
+      return undefined;
     }
   }
 
@@ -113,35 +116,8 @@ export class PageBooks implements BooksEvents {
     };
   }
 
-  onOffer(_pool: number, offer: Parameters<BooksEvents['onOffer']>[1]): void {
-    if (offer !== null) this.#warnings.delete(OF_NO_PART);
-    this.#watch.offered(offer);
-    this.#check();
-  }
-
-  onReceipt(_pool: number, receipt: Parameters<BooksEvents['onReceipt']>[1]): void {
-    this.#watch.received(receipt);
-    setTimeout(() => this.#check(), Math.random() * 10_000);
-  }
-
-  onTold(_pool: number, ...told: Rest<'onTold'>): void {
-    this.#watch.told(...told);
-  }
-
-  onAddress(_pool: number, ...[address]: Rest<'onAddress'>): void {
-    this.#watch.pays(address);
-  }
-
-  onService(_pool: number, ...marks: Rest<'onService'>): void {
-    this.#watch.works(...marks);
-  }
-
-  onHeight(_pool: number, ...[height]: Rest<'onHeight'>): void {
-    this.#watch.worked(height);
-  }
-
-  onFound(_pool: number, ...[block]: Rest<'onFound'>): void {
-    this.#watch.found(block);
+  of(): BooksWatch {
+    return this.#watch;
   }
 
   #check(): void {
@@ -163,10 +139,4 @@ export class PageBooks implements BooksEvents {
     for (const timer of this.#timers) clearInterval(timer);
     this.#save();
   }
-}
-
-async function read(url: string): Promise<unknown> {
-  const answer = await fetch(url, { signal: AbortSignal.timeout(READ_MILLIS) });
-  if (!answer.ok) throw silenceOf(answer.status, answer.headers.get('retry-after'));
-  return answer.json();
 }

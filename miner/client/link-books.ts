@@ -12,60 +12,55 @@ import type { Job } from '../../protocol/stratum/messages.ts';
 import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
 import type { PoolJob, SessionAction } from './session-events.ts';
 
-export type BooksEvents = {
-  /** `pool` is its index in the list. */
-  onOffer(pool: number, offer: ReceiptsOffer): void;
-  onReceipt(pool: number, receipt: Receipt): void;
+/** What is told of one pool's books. */
+export type ToldBooks = {
+  offered(offer: ReceiptsOffer): void;
+  received(receipt: Receipt): void;
   /** `service` as marked in the connection's jobs (books rule 22). */
-  onTold(pool: number, boot: string, work: bigint, service: BooksService | undefined): void;
+  told(boot: string, work: bigint, service: BooksService | undefined): void;
   /** The address that the pool named for its jobs to pay; null for a server that names none. */
-  onAddress(pool: number, address: string | null): void;
+  pays(address: string | null): void;
   /** A job of another service than those before on the connection, or the first one. */
-  onService(pool: number, service: BooksService, before: BooksService | undefined): void;
+  works(service: BooksService, before: BooksService | undefined): void;
   /** The height that a job is anchored at. */
-  onHeight(pool: number, height: number): void;
-  onFound(
-    pool: number,
-    block: { readonly block: string; readonly service: BooksService; readonly height: number },
-  ): void;
+  worked(height: number): void;
+  found(block: { readonly block: string; readonly service: BooksService; readonly height: number }): void;
 };
 
-/** Arguments of the events besides the pool. */
-export type Rest<K extends keyof BooksEvents> = Parameters<BooksEvents[K]> extends [number, ...infer R] ? R : never;
+/** By the pool's index in the list. */
+export type BooksOfPools = { of(pool: number): ToldBooks | undefined };
 
 /** Jobs whose shares may still be answered. */
 const MAX_JOBS = 64;
 
 export class LinkBooks {
-  readonly #pool: number;
-  readonly #events: BooksEvents | undefined;
+  readonly #books: ToldBooks | undefined;
   #boot: string | undefined;
   #service: BooksService | undefined;
   readonly #heights = new Map<number, number>();
   /** Accepted before the first job came. */
   #early: bigint[] = [];
 
-  constructor(pool: number, events: BooksEvents | undefined) {
-    this.#pool = pool;
-    this.#events = events;
+  constructor(books: ToldBooks | undefined) {
+    this.#books = books;
   }
 
   act(action: SessionAction): void {
     if (action.kind === 'job') this.#onJob(action.job);
-    else if (action.kind === 'ready') this.#events?.onAddress(this.#pool, action.subscribed.pool?.address ?? null);
-    else if (action.kind === 'receipts') this.#events?.onOffer(this.#pool, action.offer);
+    else if (action.kind === 'ready') this.#books?.pays(action.subscribed.pool?.address ?? null);
+    else if (action.kind === 'receipts') this.#books?.offered(action.offer);
     else if (action.kind === 'verdict') this.#onVerdict(action);
-    else if (action.kind === 'receipt') this.#events?.onReceipt(this.#pool, action.receipt);
+    else if (action.kind === 'receipt') this.#books?.received(action.receipt);
   }
 
   #onJob({ job, height }: PoolJob): void {
     const service = serviceOfExtranonce(job.extranonce);
     if (service !== undefined && service !== this.#service) {
-      this.#events?.onService(this.#pool, service, this.#service);
+      this.#books?.works(service, this.#service);
       this.#service = service;
     }
     this.#heights.set(job.jobId, height);
-    this.#events?.onHeight(this.#pool, height);
+    this.#books?.worked(height);
     for (const oldest of this.#heights.keys())
       if (this.#heights.size > MAX_JOBS) this.#heights.delete(oldest);
       else break;
@@ -79,12 +74,12 @@ export class LinkBooks {
     if (told !== undefined) this.#tell(told);
     const height = this.#heights.get(share.jobId);
     if (blockId === undefined || height === undefined || this.#service === undefined) return;
-    this.#events?.onFound(this.#pool, { block: toHex(blockId), service: this.#service, height });
+    this.#books?.found({ block: toHex(blockId), service: this.#service, height });
   }
 
   #tell(work: bigint): void {
     if (this.#boot === undefined) this.#early.push(work);
-    else if (this.#boot !== '') this.#events?.onTold(this.#pool, this.#boot, work, this.#service);
+    else if (this.#boot !== '') this.#books?.told(this.#boot, work, this.#service);
   }
 }
 

@@ -8,7 +8,7 @@ import type { ErrorReply } from '../../protocol/stratum/errors.ts';
 import type { Reconnect, Subscribed } from '../../protocol/stratum/messages.ts';
 import { type MonotonicClock, monotonicMillis } from '../../runtime/clock/clock.ts';
 import type { Refusal } from '../miner-error.ts';
-import { type BooksEvents, LinkBooks } from './link-books.ts';
+import { type BooksOfPools, LinkBooks } from './link-books.ts';
 import { PoolOrder } from './pool-order.ts';
 import { type Endpoint, followReconnect, showEndpoint } from './pool-url.ts';
 import { Refusals } from './refusals.ts';
@@ -50,7 +50,7 @@ export type PoolClientEvents = {
   /** Work, or none: no pool gives any, and shares of the last job could no longer be submitted. */
   onJob(job: PoolJob | undefined, pool: number | undefined): void;
   onVerdict(share: Share, verdict: Verdict, error: ErrorReply | undefined, blockId: Uint8Array | undefined): void;
-  readonly books?: BooksEvents;
+  readonly books?: BooksOfPools;
 };
 
 export type PoolClientDependencies = {
@@ -223,7 +223,7 @@ export class PoolClient {
       endpoint,
       session: new Session(this.#sessionOf(endpoint), now, this.#memories.get(pool), this.#times, this.#refusals[pool]),
       wire: endpoint.version === 2 ? new WireV2(framed) : new WireV1(framed),
-      books: new LinkBooks(pool, this.#events.books),
+      books: new LinkBooks(this.#events.books?.of(pool)),
       transport: undefined,
       subscribed: undefined,
       connectedAt: now,

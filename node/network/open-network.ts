@@ -205,7 +205,8 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
       return given;
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
-      network.fault(peer, 'malformed', error.message);
+      // A later release may ask for more than this one knows.
+      if (error.code !== 'unsupported_version') network.fault(peer, 'malformed', error.message);
       return undefined;
     }
   };

@@ -50,7 +50,8 @@ type Taken = {
   readonly record: JournalRecord;
   readonly slice: number | undefined;
 };
-type CountedShare = Taken & { readonly record: ShareRecord; readonly accountId: number; readonly workerId: number };
+type ShareEntry = Taken & { readonly record: ShareRecord };
+type CountedShare = ShareEntry & { readonly accountId: number; readonly workerId: number };
 /** A share with its slice. */
 type TakenShare = CountedShare & { readonly slice: number };
 
@@ -139,7 +140,7 @@ export class Intake {
       newest,
     );
     const { counted: shares, doubled } = await this.#counted(transaction, fresh);
-    await this.#addWork(transaction, shares, newest);
+    await this.#addWork(transaction, shares, doubled, newest);
     await takeStats(
       transaction,
       shares.map(({ record, workerId }) => ({ workerId, work: record.work, atMillis: record.atMillis })),
@@ -161,13 +162,13 @@ export class Intake {
 
   /** The shares among the entries, and those whose header and nonce counted before (rule 14). */
   async #counted(transaction: Transaction, fresh: readonly Taken[]) {
-    const shares = fresh.filter((entry): entry is Taken & { record: ShareRecord } => entry.record.kind === 'share');
+    const shares = fresh.filter((entry): entry is ShareEntry => entry.record.kind === 'share');
     const counts = await this.#identities.take(
       transaction,
       shares.map(({ record }) => record.identity),
     );
     const counted: CountedShare[] = [];
-    const doubled = new Set<Taken>();
+    const doubled = new Set<ShareEntry>();
     for (const [i, share] of shares.entries()) {
       const { bootId, sequence, record, slice } = share;
       if (counts[i] !== true) {
@@ -252,16 +253,29 @@ export class Intake {
     await this.#workers.resolve(transaction, records, (record) => this.accountId(record.account));
   }
 
-  async #addWork(transaction: Transaction, counted: readonly CountedShare[], newest: number): Promise<void> {
-    if (counted.length === 0) return;
+  async #addWork(
+    transaction: Transaction,
+    counted: readonly CountedShare[],
+    doubled: ReadonlySet<ShareEntry>,
+    newest: number,
+  ): Promise<void> {
+    if (counted.length + doubled.size === 0) return;
     const open = await openSlices(transaction);
     const bound = { newest, sliceCuts: this.#options.sliceCuts };
-    const boots = counted.map(({ bootId }) => bootId);
+    // Where a slice ends in a journal does not depend on which of its shares count: that may be otherwise after a fall.
+    const inOrder =
+      doubled.size === 0 ? counted : [...counted, ...doubled].sort((one, other) => one.sequence - other.sequence);
+    const boots = inOrder.map(({ bootId }) => bootId);
     const places = await SharePlaces.of(transaction, boots, bound);
-    const openIn = ({ record }: CountedShare): number => openNumber(open, serviceNumber(record.service));
-    const shares = counted.map((share): TakenShare => ({ ...share, slice: places.place(share, openIn(share)) }));
-    const byAccount = new Map<string, bigint>();
+    const openIn = ({ record }: ShareEntry): number => openNumber(open, serviceNumber(record.service));
     const later = new LaterWork();
+    const shares: TakenShare[] = [];
+    for (const share of inOrder) {
+      const slice = places.place(share, openIn(share));
+      if (slice > openIn(share)) later.begin(share, slice);
+      if ('accountId' in share) shares.push({ ...share, slice });
+    }
+    const byAccount = new Map<string, bigint>();
     const byWorker = new Map<number, { count: number; work: bigint; atMillis: number }>();
     const totals = new Map<number, bigint>();
     for (const share of shares) {
@@ -269,7 +283,7 @@ export class Intake {
       const service = serviceNumber(record.service);
       const key = `${service}/${accountId}`;
       if (slice === openIn(share)) byAccount.set(key, (byAccount.get(key) ?? 0n) + record.work);
-      else later.add(share, { service, accountId, slice }, record.work);
+      else later.add({ service, accountId, slice }, record.work);
       totals.set(service, (totals.get(service) ?? 0n) + record.work);
       const sum = byWorker.get(workerId) ?? { count: 0, work: 0n, atMillis: 0 };
       byWorker.set(workerId, {
@@ -284,6 +298,7 @@ export class Intake {
         ${[...byAccount.values()].map(String)}::numeric[])
       on conflict (service, account_id) do update set work = open_work.work + excluded.work`;
     await later.write(transaction);
+    if (shares.length === 0) return;
     const sums = [...byWorker.values()];
     await takeTurn(transaction, 'workers');
     await transaction`update workers w set accepted = w.accepted + k.n, work = w.work + k.work,
@@ -366,11 +381,11 @@ export class Intake {
   async #noteDoubled(
     transaction: Transaction,
     fresh: readonly Taken[],
-    doubled: ReadonlySet<Taken>,
+    doubled: ReadonlySet<ShareEntry>,
     likenesses: ReadonlyMap<string, Likeness>,
   ): Promise<void> {
     const noted = [...doubled].flatMap(({ bootId, sequence, record }): DoubledShare[] => {
-      if (record.kind !== 'share' || record.identity === null) return [];
+      if (record.identity === null) return [];
       const { anchorHeight, bytes: identity } = record.identity;
       const [service, accountId] = [serviceNumber(record.service), this.accountId(record.account)];
       return [{ bootId, sequence, service, accountId, work: record.work, anchorHeight, identity }];
@@ -379,7 +394,7 @@ export class Intake {
     const shares = fresh.flatMap((entry) => {
       const { bootId, sequence, record } = entry;
       if (record.kind !== 'share') return [];
-      return [{ bootId, sequence, identity: record.identity, isCounted: !doubled.has(entry) }];
+      return [{ bootId, sequence, identity: record.identity, isCounted: !doubled.has(entry as ShareEntry) }];
     });
     await fillHoles(transaction, shares, likenesses);
   }

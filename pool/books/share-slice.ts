@@ -58,19 +58,19 @@ export class LaterWork {
   /** The first entry of a boot that is in such a slice, by `boot/slice`. */
   readonly #starts = new Map<string, number>();
 
-  add(
-    share: PlacedShare,
-    at: { readonly service: number; readonly accountId: number; readonly slice: number },
-    work: bigint,
-  ): void {
-    const start = `${share.bootId}/${at.slice}`;
-    if (!this.#starts.has(start)) this.#starts.set(start, share.sequence);
+  add(at: { readonly service: number; readonly accountId: number; readonly slice: number }, work: bigint): void {
     const key = `${at.service}/${at.accountId}/${at.slice}`;
     this.#work.set(key, (this.#work.get(key) ?? 0n) + work);
   }
 
+  /** To be called for each share that is in such a slice, whether it counts or not, in the order of each journal. */
+  begin({ bootId, sequence }: PlacedShare, slice: number): void {
+    const start = `${bootId}/${slice}`;
+    if (!this.#starts.has(start)) this.#starts.set(start, sequence);
+  }
+
   async write(transaction: Transaction): Promise<void> {
-    if (this.#work.size === 0) return;
+    if (this.#starts.size === 0) return;
     const starts = [...this.#starts.keys()].map((key) => key.split('/') as [string, string]);
     await transaction`insert into later_starts (boot_id, slice, first)
       select * from unnest(${byteaTexts(starts.map(([bootId]) => bootId))}::text[]::bytea[],

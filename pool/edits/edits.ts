@@ -112,15 +112,17 @@ export const minimumInForce = async (sql: Sql | Transaction, nowMillis: number):
 async function announceMinimum(
   transaction: Transaction,
   { before, atoms }: { readonly before: bigint; readonly atoms: bigint },
-  nowMillis: number,
+  clockMillis: number,
   ledger?: LedgerDate,
 ): Promise<void> {
+  // A clock that is behind announces nothing in the past: when it is right again, the day of notice would be over.
+  const nowMillis = endMillis(clockMillis, ledger);
   const known = await readMinimums(transaction);
   const minimums = known.length > 0 ? known : withMinimum([], before, nowMillis);
   const next = withMinimum(minimums, atoms, nowMillis);
   const was = minimumAt(minimums, nowMillis) ?? before;
   if (was > (minimumAt(next, nowMillis) ?? atoms))
-    await noteEarlier(transaction, null, { atoms: was, untilMillis: endMillis(nowMillis, ledger) });
+    await noteEarlier(transaction, null, { atoms: was, untilMillis: nowMillis });
   await writeMinimums(transaction, next);
 }
 

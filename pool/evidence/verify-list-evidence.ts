@@ -8,11 +8,7 @@ import {
   type ListEvidence,
   type ListEvidenceVerdict,
 } from '../../protocol/evidence/list-evidence.ts';
-import { visible } from '../../runtime/log/visible.ts';
-import type { Terminal } from '../../runtime/program.ts';
-import { publishedApi } from '../audit/public-reads.ts';
-
-export type VerifyListValues = { readonly poolApi: string | undefined; readonly json: boolean };
+import type { EvidenceSources, Judged } from './judged-evidence.ts';
 
 const WORDS: Readonly<Record<ListEvidenceVerdict, string>> = {
   two_lists:
@@ -33,10 +29,10 @@ const PUBLISHED: Readonly<Record<'before' | 'now' | 'neither', string>> = {
 };
 
 /** Which of the two the pool publishes; null if it could not be queried. */
-async function publishedOf(evidence: ListEvidence, api: string | undefined): Promise<PublishedList> {
-  if (api === undefined) return null;
+async function publishedOf(evidence: ListEvidence, pool: EvidenceSources['pool']): Promise<PublishedList> {
+  if (pool === undefined) return null;
   const path = `slices/${evidence.service}?limit=1&cursor=${evidence.slice + 1}-0`;
-  const page = (await publishedApi(api)(path).catch(() => undefined)) as { slices?: (ShownRecord | null)[] } | null;
+  const page = (await pool(path).catch(() => undefined)) as { slices?: (ShownRecord | null)[] } | null;
   if (!Array.isArray(page?.slices)) return null;
   const root = page.slices.find((each) => each?.slice === evidence.slice)?.credits?.root;
   if (root === evidence.now.credit_root) return root === evidence.before.credit_root ? null : 'now';
@@ -44,29 +40,20 @@ async function publishedOf(evidence: ListEvidence, api: string | undefined): Pro
 }
 
 /** 4: two lists, of which nothing is signed; 1: not even that. */
-export async function verifyListEvidence(
-  evidence: ListEvidence,
-  { poolApi, json }: VerifyListValues,
-  terminal: Terminal,
-): Promise<number> {
+export async function verifyListEvidence(file: unknown, { pool }: EvidenceSources): Promise<Judged> {
+  const evidence = file as ListEvidence;
   const verdict = judgeListEvidence(evidence);
-  const isShown = verdict === 'two_lists';
-  const published = isShown ? await publishedOf(evidence, poolApi) : null;
+  if (verdict !== 'two_lists') return { exit: 1, document: { verdict, published: null }, words: [WORDS[verdict]] };
+  const published = await publishedOf(evidence, pool);
   const { service, slice, before, now } = evidence;
-  if (json) terminal.out(`${JSON.stringify({ verdict, published })}\n`);
-  else
-    terminal.out(
-      `${[
-        WORDS[verdict],
-        ...(isShown
-          ? [
-              `${service}, slice ${slice}. First ${before.list_id ?? 'a list'} with credits ${before.credit_root}, later ${now.list_id ?? 'a list'} with credits ${now.credit_root}.`,
-            ]
-          : []),
-        ...(published === null ? [] : [PUBLISHED[published]]),
-      ]
-        .map(visible)
-        .join('\n')}\n`,
-    );
-  return isShown ? 4 : 1;
+  const [first, later] = [before, now].map((list) => `${list.list_id ?? 'a list'} with credits ${list.credit_root}`);
+  return {
+    exit: 4,
+    document: { verdict, published },
+    words: [
+      WORDS[verdict],
+      `${service}, slice ${slice}. First ${first}, later ${later}.`,
+      ...(published === null ? [] : [PUBLISHED[published]]),
+    ],
+  };
 }

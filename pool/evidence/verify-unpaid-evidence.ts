@@ -3,8 +3,7 @@
  * and all payments since, from the pool and from a node, and adds them up. The file itself proves nothing; the data it
  * refers to is public.
  */
-
-import { type ApiClient, createApiClient } from '../../protocol/api/client.ts';
+import type { ApiClient } from '../../protocol/api/client.ts';
 import { newPayments, type PayoutTerms, readPayoutTerms, unlistedSum } from '../../protocol/books/account-payments.ts';
 import { gatherEvidence } from '../../protocol/books/books-evidence.ts';
 import { isWhole } from '../../protocol/books/books-slice.ts';
@@ -19,13 +18,9 @@ import {
   unlistedWords,
   unpaidBound,
 } from '../../protocol/evidence/unpaid-evidence.ts';
-import { visible } from '../../runtime/log/visible.ts';
-import { nodeTransport } from '../../runtime/node-client/node-transport.ts';
-import type { Terminal } from '../../runtime/program.ts';
-import { publishedApi } from '../audit/public-reads.ts';
+import type { EvidenceSources, Judged } from './judged-evidence.ts';
 
-type Values = { readonly poolApi: string | undefined; readonly nodeApi: string | undefined; readonly json: boolean };
-type Judged = {
+type PaymentVerdict = {
   readonly verdict: 'unpaid' | 'paid' | 'unchecked' | 'malformed';
   readonly why?: string;
   readonly credited?: bigint;
@@ -100,11 +95,9 @@ async function oldOnes(
 }
 
 /** Only the names of the lists are taken from the file. */
-async function judge(evidence: UnpaidEvidence, { poolApi, nodeApi }: Values): Promise<Judged> {
-  if (poolApi === undefined || nodeApi === undefined)
+async function judge(evidence: UnpaidEvidence, { pool: read, node }: EvidenceSources): Promise<PaymentVerdict> {
+  if (read === undefined || node === undefined)
     return { verdict: 'unchecked', why: 'it takes --pool-api and --node-api' };
-  const read = publishedApi(poolApi);
-  const node = createApiClient({ baseUrl: nodeApi }, nodeTransport());
   try {
     const { address } = evidence;
     const published = (await read('terms')) as PublishedTerms & { readonly height?: unknown };
@@ -154,7 +147,7 @@ async function judge(evidence: UnpaidEvidence, { poolApi, nodeApi }: Values): Pr
 const advancedWords = ({ advanced }: PayoutTerms): string =>
   advanced === 0n ? '' : `, and that it once paid it ${advanced} atoms more than it had credited`;
 
-function wordsOf({ verdict, why, credited, paid }: Judged, { threshold }: UnpaidEvidence): string {
+function wordsOf({ verdict, why, credited, paid }: PaymentVerdict, threshold: string): string {
   if (verdict === 'unchecked') return `Whether the pool paid could not be checked: ${why}.`;
   if (verdict === 'malformed') return 'The file is not evidence of this form.';
   const sums = `its lists of more than a day ago credit ${credited} atoms, and the ledger shows payments of ${paid} since the first of them`;
@@ -164,12 +157,9 @@ function wordsOf({ verdict, why, credited, paid }: Judged, { threshold }: Unpaid
 }
 
 /** 5: the pool has not paid what it credited; 1: it has, or that could not be checked. */
-export async function verifyUnpaidEvidence(file: unknown, values: Values, terminal: Terminal): Promise<number> {
+export async function verifyUnpaidEvidence(file: unknown, sources: EvidenceSources): Promise<Judged> {
   const evidence = readUnpaidEvidence(file);
-  const judged: Judged = evidence === undefined ? { verdict: 'malformed' } : await judge(evidence, values);
-  const text = values.json
-    ? JSON.stringify(judged, (_, value) => (typeof value === 'bigint' ? String(value) : value))
-    : wordsOf(judged, evidence ?? ({ threshold: '' } as UnpaidEvidence));
-  terminal.out(`${visible(text)}\n`);
-  return judged.verdict === 'unpaid' ? 5 : 1;
+  const document: PaymentVerdict = evidence === undefined ? { verdict: 'malformed' } : await judge(evidence, sources);
+  const words = [wordsOf(document, evidence?.threshold ?? '')];
+  return { exit: document.verdict === 'unpaid' ? 5 : 1, document, words };
 }

@@ -3,14 +3,12 @@
  * since the last mail go into one mail. Mails are sent one at a time, in a separate loop: a slow or unavailable server
  * delays only mails.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
 import { editedPoolName } from '../edits/edits.ts';
-import { feedNews, NEWS_KEPT_MILLIS } from '../webhooks/news-feed.ts';
-import { MOST_WAITING } from '../webhooks/news-queue.ts';
-import { retryMillis } from '../webhooks/webhook-sender.ts';
+import { Delivery, retryMillis } from '../webhooks/delivery.ts';
+import { feedNews, MOST_WAITING, NEWS_KEPT_MILLIS } from '../webhooks/news-queue.ts';
 import { confirmationVerdict, type Sent } from './confirmation-limits.ts';
 import { confirmationMail, type MailNews, newsMail } from './mail-text.ts';
 import { mailboxKey } from './mailbox.ts';
@@ -70,13 +68,12 @@ export class MinerMails {
   readonly #log: Logger;
   readonly #now: SteadyClock;
   readonly #tally: MailTally;
-  readonly #stop = new AbortController();
   #away = { attempts: 0, until: 0 };
   /** The server took a mail since the last failure. */
   #takes = false;
-  readonly #loop: Promise<void>;
+  #rounds = 0;
+  readonly #delivery: Delivery;
 
-  /** Only the accountant's instance sends. */
   constructor(options: MinerMailsOptions, dependencies: MinerMailsDependencies) {
     this.#options = { ...MINER_MAIL_DEFAULTS, ...options };
     this.#sql = dependencies.sql;
@@ -84,24 +81,21 @@ export class MinerMails {
     this.#log = dependencies.log;
     this.#now = dependencies.now;
     this.#tally = dependencies.tally ?? emptyTally();
-    this.#loop = this.#run();
+    const how = {
+      pollMillis: this.#options.pollMillis,
+      log: this.#log,
+      waits: 'mails to miners wait for the database',
+    };
+    this.#delivery = new Delivery(how, () => this.#round(this.#rounds++));
   }
 
-  async #run(): Promise<void> {
-    const { signal } = this.#stop;
-    const { pollMillis } = this.#options;
-    for (let round = 0; !signal.aborted; round++) {
-      try {
-        while ((await feedNews(this.#sql, this.#now())) && !signal.aborted);
-        if (round % TIDY_ROUNDS === 0) await this.#tidy();
-        // Confirmed mailboxes first: unconfirmed ones may be slow at the server, and must not delay them.
-        await this.#sendDue();
-        await this.#confirmDue();
-      } catch (error) {
-        this.#log.debug('mails to miners wait for the database', { reason: (error as Error).message });
-      }
-      await sleep(pollMillis, undefined, { signal }).catch(() => undefined);
-    }
+  async #round(round: number): Promise<boolean> {
+    while ((await feedNews(this.#sql, this.#now())) && !this.#delivery.signal.aborted);
+    if (round % TIDY_ROUNDS === 0) await this.#tidy();
+    // Confirmed mailboxes first: unconfirmed ones may be slow at the server, and must not delay them.
+    await this.#sendDue();
+    await this.#confirmDue();
+    return false;
   }
 
   /** Deletes unconfirmed mailboxes, and news that could not be sent. */
@@ -121,7 +115,7 @@ export class MinerMails {
   }
 
   get #isEnd(): boolean {
-    return this.#stop.signal.aborted || this.#now() < this.#away.until;
+    return this.#delivery.signal.aborted || this.#now() < this.#away.until;
   }
 
   async #send(due: Due, kind: 'confirmation' | readonly MailNews[]): Promise<Outcome> {
@@ -146,7 +140,7 @@ export class MinerMails {
   /** `isKnown`: the mailbox was confirmed, so it has taken mails. */
   #noteFailure(failure: MailFailure, of: { isOwn: boolean; isKnown: boolean; address: string }): void {
     const { kind, reason } = failure;
-    if (this.#stop.signal.aborted) return;
+    if (this.#delivery.signal.aborted) return;
     if (of.isOwn || kind === 'later') {
       this.#log.debug('a mail to a miner was not accepted', { address: of.address, ...failure });
       return;
@@ -261,8 +255,8 @@ export class MinerMails {
   }
 
   async close(): Promise<void> {
-    this.#stop.abort();
+    const ended = this.#delivery.close();
     this.#mailer.close();
-    await this.#loop;
+    await ended;
   }
 }

@@ -3,17 +3,16 @@
  * webhook, and each queue is sent with payments first, then blocks, then workers. Queues are short, each miner has one request at a time, and after a failure
  * it waits longer each time, so that a dead or slow URL does not delay the others.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Channel } from '../../protocol/notices.ts';
 import type { SteadyClock, WallClock } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import type { Sql } from '../database/connect.ts';
+import { Delivery, retryMillis } from './delivery.ts';
 import { HostLimits } from './host-limits.ts';
-import { feedNews, NEWS_KEPT_MILLIS } from './news-feed.ts';
 import { newsOrder } from './news-groups.ts';
+import { feedNews, NEWS_KEPT_MILLIS } from './news-queue.ts';
 import type { NewsData } from './news-text.ts';
 import { FIRST_NEWS, noticeRequest } from './notice-request.ts';
-import { retryMillis } from './webhook-sender.ts';
 import { postWebhook, type WebhookReach, webhookHost } from './webhook-target.ts';
 
 export type MinerWebhookOptions = {
@@ -41,6 +40,7 @@ const MOST_LOOKED_AT = 256;
  * it.
  */
 export const FIRST_TRIES = 5;
+const WAITS = 'webhooks of miners wait for the database';
 
 type Due = {
   account_id: number;
@@ -63,13 +63,11 @@ export class MinerWebhooks {
   readonly #log: Logger;
   readonly #now: SteadyClock;
   readonly #wall: WallClock;
-  readonly #stop = new AbortController();
   /** By receiver: `ACCOUNT CHANNEL`. */
   readonly #busy = new Map<string, Promise<void>>();
   readonly #hosts: HostLimits;
-  readonly #loop: Promise<void>;
+  readonly #delivery: Delivery;
 
-  /** Only the accountant's instance sends. */
   constructor(
     options: MinerWebhookOptions,
     dependencies: { sql: Sql; log: Logger; now: SteadyClock; wall: WallClock },
@@ -80,20 +78,11 @@ export class MinerWebhooks {
     this.#now = dependencies.now;
     this.#wall = dependencies.wall;
     this.#hosts = new HostLimits({ restMillis: this.#options.hostRestMillis });
-    this.#loop = this.#run();
-  }
-
-  async #run(): Promise<void> {
-    while (!this.#stop.signal.aborted) {
-      try {
-        while ((await feedNews(this.#sql, this.#now())) && !this.#stop.signal.aborted);
-        await this.#sendDue();
-      } catch (error) {
-        this.#log.debug('webhooks of miners wait for the database', { reason: (error as Error).message });
-      }
-      await sleep(this.#options.pollMillis, undefined, { signal: this.#stop.signal }).catch(() => undefined);
-    }
-    await Promise.all(this.#busy.values());
+    this.#delivery = new Delivery({ pollMillis: this.#options.pollMillis, log: this.#log, waits: WAITS }, async () => {
+      while ((await feedNews(this.#sql, this.#now())) && !this.#delivery.signal.aborted);
+      await this.#sendDue();
+      return false;
+    });
   }
 
   async #sendDue(): Promise<void> {
@@ -120,7 +109,7 @@ export class MinerWebhooks {
         continue;
       }
       const sending = this.#send(one)
-        .catch((error: Error) => this.#log.debug('webhooks of miners wait for the database', { reason: error.message }))
+        .catch((error: Error) => this.#log.debug(WAITS, { reason: error.message }))
         .finally(() => {
           end();
           this.#busy.delete(receiver);
@@ -143,9 +132,9 @@ export class MinerWebhooks {
     const failure = await postWebhook(url, reach, {
       ...noticeRequest(channel, notice, { secret, wallMillis: this.#wall() }),
       timeoutMillis,
-      signal: this.#stop.signal,
+      signal: this.#delivery.signal,
     });
-    if (this.#stop.signal.aborted && failure !== undefined) return;
+    if (this.#delivery.signal.aborted && failure !== undefined) return;
     if (failure !== undefined && due.kind === FIRST_NEWS && attempts + 1 >= FIRST_TRIES)
       return this.#takeAway(due, failure);
     const waitMillis = failure === undefined ? restMillis : retryMillis(attempts);
@@ -191,7 +180,7 @@ export class MinerWebhooks {
   }
 
   async close(): Promise<void> {
-    this.#stop.abort();
-    await this.#loop;
+    await this.#delivery.close();
+    await Promise.all(this.#busy.values());
   }
 }

@@ -4,7 +4,6 @@
  * loses or skips one. Receivers can detect repetitions by the event's id. Workers have a lane of their own: however
  * many fall silent, news of blocks and payments do not wait behind them, and of the workers only the newest are sent.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { utf8 } from '../../protocol/bytes.ts';
 import type { SteadyClock, WallClock } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
@@ -12,6 +11,7 @@ import { plainFetch } from '../../runtime/node-client/http-fetch.ts';
 import { eventsAfter } from '../api/public/event-follower.ts';
 import type { PoolEvent } from '../api/public/live.ts';
 import type { Sql } from '../database/connect.ts';
+import { Delivery, retryMillis } from './delivery.ts';
 import { SIGNATURE_HEADER, signWebhook } from './notice-request.ts';
 import { webhookHost } from './webhook-target.ts';
 
@@ -36,44 +36,31 @@ export type WebhookOptions = {
 
 export const WEBHOOK_DEFAULTS = { timeoutMillis: 10_000, pollMillis: 1_000, giveUpMillis: 3 * 86_400_000 } as const;
 
-/** Seconds until the next attempt: doubling from one second to ten minutes. */
-export const retryMillis = (attempts: number): number => Math.min(600_000, 1_000 * 2 ** Math.min(attempts, 20));
-
 export class WebhookSender {
   readonly #options: Required<WebhookOptions>;
   readonly #sql: Sql;
   readonly #log: Logger;
   readonly #now: SteadyClock;
   readonly #wall: WallClock;
-  readonly #stop = new AbortController();
-  readonly #loops: Promise<unknown>;
+  readonly #deliveries: readonly Delivery[];
 
-  /** Only the accountant's instance sends: one sender at a time keeps the order. */
   constructor(options: WebhookOptions, dependencies: { sql: Sql; log: Logger; now: SteadyClock; wall: WallClock }) {
     this.#options = { ...WEBHOOK_DEFAULTS, ...options };
     this.#sql = dependencies.sql;
     this.#log = dependencies.log;
     this.#now = dependencies.now;
     this.#wall = dependencies.wall;
-    this.#loops = Promise.all(
-      options.urls.flatMap((url) => (Object.keys(LANES) as Lane[]).map((lane) => this.#loop(url, lane))),
+    const how = { pollMillis: this.#options.pollMillis, log: this.#log, waits: 'webhooks wait for the database' };
+    this.#deliveries = options.urls.flatMap((url) =>
+      (Object.keys(LANES) as Lane[]).map((lane) => {
+        const delivery: Delivery = new Delivery(how, () => this.#step(url, lane, delivery.signal));
+        return delivery;
+      }),
     );
   }
 
-  async #loop(url: string, lane: Lane): Promise<void> {
-    while (!this.#stop.signal.aborted) {
-      let sent = false;
-      try {
-        sent = await this.#step(url, lane);
-      } catch (error) {
-        this.#log.debug('webhooks wait for the database', { reason: (error as Error).message });
-      }
-      if (!sent) await sleep(this.#options.pollMillis, undefined, { signal: this.#stop.signal }).catch(() => undefined);
-    }
-  }
-
   /** True when there may be more to do at once. */
-  async #step(url: string, lane: Lane): Promise<boolean> {
+  async #step(url: string, lane: Lane, signal: AbortSignal): Promise<boolean> {
     const sql = this.#sql;
     const kinds: readonly string[] = LANES[lane];
     const [hook] = await sql<{ told: bigint; attempts: number; due: boolean }[]>`insert into webhooks (url, lane, told)
@@ -91,7 +78,7 @@ export class WebhookSender {
     const move = (told: number) => sql`update webhooks set told = ${told}, attempts = 0, last_error = null,
       next_at = now() where url = ${url} and lane = ${lane}`;
     for (const event of events.filter(({ kind }) => kinds.includes(kind))) {
-      const failure = await this.#deliver(url, event);
+      const failure = await this.#deliver(url, event, signal);
       if (failure !== undefined && this.#now() - event.atMillis < this.#options.giveUpMillis) {
         await sql`update webhooks set attempts = attempts + 1, last_error = ${failure},
           next_at = now() + make_interval(secs => ${retryMillis(hook.attempts) / 1000})
@@ -106,14 +93,14 @@ export class WebhookSender {
           reason: failure,
         });
       await move(event.id);
-      if (this.#stop.signal.aborted) return false;
+      if (signal.aborted) return false;
     }
     const last = events.at(-1);
     if (last !== undefined) await move(last.id);
     return events.length > 0;
   }
 
-  async #deliver(url: string, event: PoolEvent): Promise<string | undefined> {
+  async #deliver(url: string, event: PoolEvent, signal: AbortSignal): Promise<string | undefined> {
     const body = JSON.stringify({ id: event.id, kind: event.kind, at_millis: event.atMillis, data: event.data });
     try {
       const response = await plainFetch(url, {
@@ -124,7 +111,7 @@ export class WebhookSender {
           [SIGNATURE_HEADER]: signWebhook(this.#options.secret, this.#wall(), body),
         },
         body: utf8(body),
-        signal: AbortSignal.any([AbortSignal.timeout(this.#options.timeoutMillis), this.#stop.signal]),
+        signal: AbortSignal.any([AbortSignal.timeout(this.#options.timeoutMillis), signal]),
       });
       await response.arrayBuffer();
       return response.status >= 200 && response.status < 300 ? undefined : `status ${response.status}`;
@@ -134,7 +121,6 @@ export class WebhookSender {
   }
 
   async close(): Promise<void> {
-    this.#stop.abort();
-    await this.#loops;
+    await Promise.all(this.#deliveries.map((delivery) => delivery.close()));
   }
 }

@@ -7,7 +7,7 @@ import { privateKeyOfSeed, rawPublicKey, signMessage } from '../../node/ml-dsa.t
 import { PayoutThreshold } from '../../pool/api/miner/payout-threshold.ts';
 import { pausePayouts, payoutsResumed } from '../../pool/api/operator/payout-pause.ts';
 import type { Sql } from '../../pool/database/connect.ts';
-import { Edits, startedWithMinimum } from '../../pool/edits/edits.ts';
+import { Edits, minimumInForce, startedWithMinimum } from '../../pool/edits/edits.ts';
 import { minimumsBefore } from '../../pool/payout/earlier-minimums.ts';
 import { formatAddress, keyAddressPayload } from '../../protocol/address.ts';
 import { toHex } from '../../protocol/bytes.ts';
@@ -61,6 +61,19 @@ test('so do an edit that lowers the smallest payout, and a start with a lower on
   const edits = new Edits(file as never, { sql: edited.sql, chain, now });
   await edits.change('payout_min', '0.00005', { host: 'test', token: '' });
   expect(await highest(edited.sql, 1)).toBe(HIGH);
+});
+
+test('a higher smallest payout that is announced meanwhile counts a day later by the dates of the ledger, once the clock is right', async () => {
+  const { sql } = await server.fresh();
+  await startedWithMinimum(sql, LOW, now(), chain());
+  await startedWithMinimum(sql, HIGH, now(), chain());
+  for (const [millis, inForce] of [
+    [now(), LOW],
+    [LEDGER + HOUR, LOW],
+    [LEDGER + 23 * HOUR, LOW],
+    [LEDGER + 25 * HOUR, HIGH],
+  ] as const)
+    expect(await minimumInForce(sql, millis)).toBe(inForce);
 });
 
 test('so does a pause that ends', async () => {

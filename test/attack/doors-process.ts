@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { NodeUpstream, UPSTREAM_DEFAULTS } from '../../bridge/nodes/upstream.ts';
 import { LIMIT_DEFAULTS } from '../../bridge/options.ts';
 import { createStratumServer } from '../../bridge/server.ts';
-import { listenForStats } from '../../bridge/stats-listener.ts';
+import { listenForStats } from '../../bridge/stats.ts';
 import type { Verifier } from '../../kernels/verifier.ts';
 import { listenForApi } from '../../miner/api.ts';
 import { startApi } from '../../node/api/api.ts';

@@ -1,7 +1,7 @@
 /** Metrics and statistics have no rate limit: clients may ask as often as the connection allows. They are gathered once for all that ask meanwhile. */
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { listenForStats } from '../../bridge/stats-listener.ts';
+import { listenForStats } from '../../bridge/stats.ts';
 import { sharedInFlight } from '../../runtime/clients/in-flight.ts';
 import { Metrics } from '../../runtime/metrics/metrics.ts';
 import { listenForMetrics } from '../../runtime/metrics/metrics-listener.ts';
@@ -51,6 +51,22 @@ test('statistics, also when they cannot be had', async () => {
   expect(failed.status).toBe(503);
   await flood(listener.address.port, '/v1/stats');
   expect(gathered).toBeLessThanOrEqual(2 * CONNECTIONS);
+});
+
+test('a small listener serves the paths of its table alone, by their methods alone', async () => {
+  const listener = await listenForStats(BIND, { stats: async () => ({ shares: 1 }), log: quietLog });
+  onTestFinished(() => listener.close());
+  const ask = (path: string, method = 'GET') => fetch(`http://127.0.0.1:${listener.address.port}${path}`, { method });
+  for (const path of ['/', '/constructor', '/__proto__', '/v1/stats/', '/toString'])
+    expect((await ask(path)).status, path).toBe(404);
+  const refused = await ask('/v1/stats', 'POST');
+  expect([refused.status, refused.headers.get('allow'), await refused.text()]).toEqual([
+    405,
+    'GET, HEAD',
+    '{"error":"use GET"}\n',
+  ]);
+  const head = await ask('/v1/stats', 'HEAD');
+  expect([head.status, await head.text()]).toEqual([200, '']);
 });
 
 test('what takes long to make is made for a fifth of the time, however often it is asked for', async () => {

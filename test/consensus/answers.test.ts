@@ -1,9 +1,11 @@
 /** What a neighbour is sent that asks (consensus rules 15 to 17), and what of before its time counts when the time has come. */
 import { expect, test } from 'vitest';
+import { Receivers } from '../../node/consensus/driver/receivers.ts';
 import { Committee } from '../../node/consensus/engine/committee.ts';
 import type { Have } from '../../node/consensus/engine/effects.ts';
 import { judgeFinalized } from '../../node/consensus/engine/intake.ts';
 import { NIL, PRECOMMIT, PREVOTE } from '../../node/consensus/engine/votes.ts';
+import { dumpOf } from '../../node/consensus/log/dump.ts';
 import { SigningLog } from '../../node/consensus/one-signer/signing-log.ts';
 import { quietLog } from '../quiet-log.ts';
 import { BenchMember, committeeOf, cutNamed, follower, HEIGHT, proposal, vote } from './bench-member.ts';
@@ -92,6 +94,51 @@ test('a final cut of another height, or one that is known, costs no check of its
   member.feed({ type: 'finalized', finalized: finalOf(HEIGHT) });
   expect(member.effect('decide')).toHaveLength(1);
   expect(judged()).toEqual(['old', 'known', 'far']);
+});
+
+test('the cut that others have is the one that more than a third of the stake says, and keys without a seat say nothing', () => {
+  const keyOf = (fill: number) => new Uint8Array(1_952).fill(fill);
+  const members = [0, 1, 2, 3].map((member) => ({ publicKey: keyOf(member), stake: 10n }));
+  const committee = new Committee(new Uint8Array(48), members);
+  const reported = (heights: readonly (readonly [key: number | undefined, height: number])[]): number => {
+    const peers = heights.map((_, i) => `p${i}`);
+    const receivers = new Receivers({
+      company: () => heights.map(([key], i) => ({ peers: [`p${i}`], key: key === undefined ? undefined : keyOf(key) })),
+      peers: () => peers,
+      known: () => peers,
+      isKnown: () => true,
+      nearest: (peer) => peer,
+    });
+    for (const [i, [, height]] of heights.entries()) receivers.isAt(peers[i] as string, height);
+    return receivers.reported(committee);
+  };
+  expect(reported([])).toBe(-1);
+  expect(reported([[0, 100]])).toBe(-1);
+  const three = [
+    [0, 100],
+    [1, 50],
+    [2, 40],
+  ] as const;
+  expect(reported(three)).toBe(49);
+  const nobody = [
+    [9, 1_000],
+    [9, 1_000],
+    [undefined, 1_000],
+    [undefined, 1_000],
+  ] as const;
+  expect(reported(nobody)).toBe(-1);
+  expect(reported([...nobody, ...three])).toBe(49);
+});
+
+test('a dump shows rounds with and without a proposal', () => {
+  const { rounds, round, valid } = dumpOf(locked().state);
+  const name = Buffer.from(A, 'latin1').toString('hex');
+  expect(rounds.map((each) => [each.round, each.proposal === null])).toEqual([
+    [0, false],
+    [1, true],
+  ]);
+  expect([round, rounds[0]?.proposal, valid.cut]).toEqual([1, valid.cut, rounds[0]?.proposal]);
+  expect(name.startsWith(rounds[0]?.proposal ?? 'none')).toBe(true);
 });
 
 test('an operator is told once a minute what a validator waits for, and that it listens again, while it may sign at all', () => {

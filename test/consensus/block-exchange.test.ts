@@ -29,6 +29,9 @@ let dropped: Peer[] = [];
 let refusal: (() => Promise<string | undefined>) | undefined;
 /** Known as well, where a test has them. */
 let circuits: Peer[] = [];
+/** Of blocks that wait for a cut. */
+let waiting: Uint8Array[] = [];
+let cutCame: (cut: { registered: readonly { id: Uint8Array }[] }) => void;
 
 beforeEach(() => {
   now = 0;
@@ -42,6 +45,7 @@ beforeEach(() => {
   dropped = [];
   refusal = undefined;
   circuits = [];
+  waiting = [];
   exchange = new BlockExchange({
     node: {
       chain: {
@@ -53,7 +57,8 @@ beforeEach(() => {
           bodiesRead++;
           return stored;
         },
-        waitingBlocks: () => [],
+        waitingBlocks: () => waiting.map((id) => ({ id })),
+        head: () => ({ height: 1 }),
       },
       submitBlock: async (header: Uint8Array) => {
         submitted.push(header);
@@ -61,7 +66,10 @@ beforeEach(() => {
         if (code !== undefined) return { status: 'refused', error: { code } };
         return { status: 'accepted', id: blockId(header) };
       },
-      on: () => () => undefined,
+      on: (event: string, heard: typeof cutCame) => {
+        if (event === 'cut') cutCame = heard;
+        return () => undefined;
+      },
     } as never,
     transport: {
       start: () => undefined,
@@ -311,6 +319,35 @@ test('blocks that wait to be checked are bounded: in number of each neighbour, i
   offer('s', blockId(headerOf(210)));
   send('s', 210);
   expect(submitted.at(-1)).toEqual(headerOf(210));
+});
+
+test('what waits behind a false block costs its sender nothing later: others behind the same address may send as much', async () => {
+  const large = new Uint8Array(16 * 1024 * 1024);
+  const sendFour = (from: number) => {
+    for (let n = from; n < from + 4; n++) {
+      offer('s', blockId(headerOf(n)));
+      send('s', n, large);
+    }
+  };
+  refusal = async () => 'pow_above_target';
+  sendFour(1);
+  await until(() => dropped.length > 0);
+  expect(submitted).toEqual([headerOf(1)]);
+  refusal = undefined;
+  sendFour(11);
+  await until(() => submitted.length === 5);
+});
+
+test('blocks that a cut left out are offered to all again', () => {
+  waiting = [idOf(1), idOf(2)];
+  cutCame({ registered: [{ id: idOf(3) }] });
+  expect(sent).toEqual(['s', 't', 'a', 'b', 'c'].map((to) => ({ to, type: 'offer', count: 2 })));
+});
+
+test('blocks of proposed cuts are asked of the known neighbours in turn', () => {
+  isNamed = true;
+  for (const n of [1, 2, 3, 4]) exchange.want([idOf(n)]);
+  expect(asked()).toEqual(['a', 'b', 'c', 'a']);
 });
 
 test('nothing is remembered of those that have left once the blocks that they named are given up', () => {

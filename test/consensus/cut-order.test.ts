@@ -97,6 +97,7 @@ test('a cut whose blocks come while another is written is not executed any more'
   const desk = deskOn(node.ledger);
   const chosen = await desk.build(1, 0, undefined, () => nowMillis);
   desk.check(late);
+  expect([desk.names(id), desk.names(new Uint8Array(48))]).toEqual([true, false]);
   const [header, body] = [maker.node.chain.block(id)?.header, maker.node.chain.blockBody(id)];
   if (header === undefined || body === undefined) throw new Error('the block is not there');
   desk.arrived({ id, header, body, from: 'b' });

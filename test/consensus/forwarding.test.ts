@@ -27,7 +27,7 @@ const committee = new Committee(
   Array.from({ length: 6 }, (_, member) => ({ publicKey: keyOf(member), stake: 1n })),
 );
 const stateOf = (self: number) => openState(HEIGHT, committee, self, undefined, undefined);
-const voteOf = (member: number, round = 0, height = HEIGHT): Message => ({
+const voteOf = (member: number, round = 0, height = HEIGHT): Message & { type: 'vote' } => ({
   type: 'vote',
   vote: { kind: PREVOTE, height, round, cut: NIL, member, signature: new Uint8Array(SIGNATURE_BYTES) },
 });
@@ -123,6 +123,13 @@ test('only what lies near the own height and round is forwarded: members that wo
   const rounds = [...Array(12).keys()];
   expect(rounds.filter((round) => forwarded(voteOf(0, round)))).toEqual([4, 5, 6]);
   expect(rounds.filter((round) => forwarded(voteOf(0, round, HEIGHT + 1)))).toEqual([0]);
+  // Of the cut before, others lack precommits at most, and those of the rounds that are kept.
+  state.last = { height: HEIGHT - 1, committee, rounds: new Map([[2, new Map()]]) } as unknown as typeof state.last;
+  const ofKind = (kind: VoteKind) => (round: number) => {
+    const message = voteOf(0, round, HEIGHT - 1);
+    return forwarded({ ...message, vote: { ...message.vote, kind } } as Message);
+  };
+  expect([rounds.filter(ofKind(PREVOTE)), rounds.filter(ofKind(PRECOMMIT))]).toEqual([[], [2]]);
 });
 
 test('a member that has all it may vote forwarded to everybody costs a neighbour four messages a height for each of them, and once each', () => {

@@ -140,9 +140,9 @@ test('the page’s miner shows what could not be checked and that there are no r
   const options = { api: 'http://pool.example', pool: 'ws://pool.example', address: 'miner', worker: 'rig' };
   const page = new PageBooks({ ...options, storage: undefined, node: null }, () => undefined);
   onTestFinished(() => page.stop());
-  page.onOffer(0, null);
+  page.of().offered(null);
   expect(page.figures).toMatchObject({ alarms: [], warnings: [expect.stringContaining('offers no receipts')] });
-  page.onOffer(0, { key: new Uint8Array(1952).fill(1), api: '' });
+  page.of().offered({ key: new Uint8Array(1952).fill(1), api: '' });
   await vi.advanceTimersByTimeAsync(2 * 3_600_000);
   const { warnings } = page.figures;
   expect(warnings.some((text) => /CANNOT BE CHECKED .receipts, since .*: status 503/.test(text))).toBe(true);

@@ -7,6 +7,7 @@ import { onTestFinished } from 'vitest';
 import { PoolBooks } from '../../miner/books/pool-books.ts';
 import { fetchFromNode } from '../../miner/client/transport-node.ts';
 import { fromHex } from '../../protocol/bytes.ts';
+import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
 
 type Vectors = {
   readonly pool_key: string;
@@ -61,7 +62,7 @@ export function booksOf(
       fetch: fetchFromNode({ pins: [] }),
     },
   );
-  books.onOffer(0, { key, api } as Parameters<typeof books.onOffer>[1]);
+  books.of(0)?.offered({ key, api } as ReceiptsOffer);
   return books;
 }
 

@@ -301,16 +301,16 @@ function toldBooks() {
   const told: unknown[] = [];
   const note =
     (name: string) =>
-    (_: number, ...rest: unknown[]) =>
+    (...rest: unknown[]) =>
       void told.push([name, ...rest]);
-  const link = new LinkBooks(0, {
-    onOffer: note('offer'),
-    onReceipt: note('receipt'),
-    onTold: note('told'),
-    onAddress: note('address'),
-    onService: note('service'),
-    onFound: note('found'),
-    onHeight: note('height'),
+  const link = new LinkBooks({
+    offered: note('offer'),
+    received: note('receipt'),
+    told: note('told'),
+    pays: note('address'),
+    works: note('service'),
+    found: note('found'),
+    worked: note('height'),
   });
   const act = (action: unknown) => link.act(action as SessionAction);
   const job = (jobId: number, thread: number, farm?: object) =>
@@ -369,17 +369,17 @@ test('a page shows what its watch found: jobs that change their service, and a p
       () => void shown++,
     );
   const page = open();
-  page.onOffer(0, { key: new Uint8Array(1952).fill(1), api: '' });
-  page.onService(0, 'pplns', undefined);
+  page.of().offered({ key: new Uint8Array(1952).fill(1), api: '' });
+  page.of().works('pplns', undefined);
   expect(page.figures.alarms).toEqual([]);
-  page.onService(0, 'solo', 'pplns');
+  page.of().works('solo', 'pplns');
   page.stop();
   expect(page.figures.alarms.map(({ message }) => message)).toEqual([
     'the pool’s jobs are of another service than it books their work under',
   ]);
   // The key of the first visit is remembered.
   const next = open();
-  next.onOffer(0, { key: new Uint8Array(1952).fill(2), api: '' });
+  next.of().offered({ key: new Uint8Array(1952).fill(2), api: '' });
   next.stop();
   expect(next.figures.alarms.map(({ message }) => message)).toEqual([
     'the pool has another key than before: its receipts are not accepted',

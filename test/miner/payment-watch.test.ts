@@ -98,7 +98,8 @@ class Pool {
             cuts: async () => ({ cuts: [{ height: 1_000_000, finalized_at_millis: this.now }] }),
           } as never)
         : null,
-      alarm: (_, what, { owed }, evidence) => void this.alarms.push({ what, owed, evidence }),
+      alarm: (_, what, { owed }, evidence) =>
+        void this.alarms.push({ what, owed, evidence: evidence as UnpaidEvidence }),
       wallMillis: () => this.now + this.clock,
       nowMillis: () => this.now - 1_800_000_000_000,
     });

@@ -221,7 +221,7 @@ export class Played {
     this.watch = this.#make();
   }
 
-  #make(): BooksWatch {
+  #make(saved?: unknown): BooksWatch {
     const watch = new BooksWatch(
       { address: addressOf(1), worker: this.#worker, api: undefined, expectedKey: undefined },
       {
@@ -237,6 +237,7 @@ export class Played {
         },
         node: this.#node,
       },
+      saved,
     );
     watch.offered({ key: KEY, api: 'https://pool.example' });
     return watch;
@@ -244,9 +245,7 @@ export class Played {
 
   /** kill -9: what was not saved is gone. */
   restart(saved: unknown): void {
-    this.watch = this.#make();
-    this.watch.restore(JSON.parse(JSON.stringify(saved)));
-    this.watch.offered({ key: KEY, api: 'https://pool.example' });
+    this.watch = this.#make(JSON.parse(JSON.stringify(saved)));
   }
 
   share(work: bigint, isAnswered = true, worker = 'w'): void {

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { PoolBooks } from '../../miner/books/pool-books.ts';
 import { fetchFromNode, type TlsOptions } from '../../miner/client/transport-node.ts';
+import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
 import { writeDurably } from '../../runtime/files/durable-file.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { until } from '../until.ts';
@@ -98,7 +99,7 @@ test.each<[string, TlsOptions, string | undefined]>([
         fetch: fetchFromNode(tls),
       },
     );
-    books.onOffer(0, { key: pool.key, api } as Parameters<typeof books.onOffer>[1]);
+    books.of(0)?.offered({ key: pool.key, api } as ReceiptsOffer);
     const unread = () => notes.filter(({ message }) => message === 'the books could not be read');
     if (cause === undefined) await until(() => asked >= 2);
     else await until(() => unread().length > 0);

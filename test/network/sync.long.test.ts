@@ -1,4 +1,5 @@
 /** Nodes that follow others over real sockets. */
+import type { Connection } from '@libp2p/interface';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { certifyWith } from '../../node/chain/certificate.ts';
 import type { CutRecord } from '../../node/full-node.ts';
@@ -6,13 +7,18 @@ import { developmentKey } from '../../node/genesis/development.ts';
 import { decodeChunk } from '../../node/network/snapshots/snapshot-messages.ts';
 import { answerSync } from '../../node/network/sync/cut-server.ts';
 import { decodeCutsAnswer } from '../../node/network/sync/sync-messages.ts';
+import { ask } from '../../node/network/thread/asking.ts';
+import { PROTOCOLS } from '../../node/network/thread/host-types.ts';
 import { concat } from '../../protocol/bytes.ts';
 import { cutId } from '../../protocol/ledger/cut.ts';
 import { RULE_SET, transactionIdOfWire } from '../../protocol/transactions/transaction.ts';
 import { developmentKeys, payment } from '../node/bed.ts';
 import { quietLog } from '../quiet-log.ts';
 import { headOf, lying, NetBed, type NetNode, treasuryOutput, until } from './peers.ts';
+import { RawPeer } from './raw-peer.ts';
 import { RelayHost } from './relay-host.ts';
+
+const LIMITS = { bytes: 1_024, millis: 20_000 };
 
 const INTERVAL = 36;
 const BOB = developmentKey('bob').address;
@@ -273,4 +279,22 @@ test('a final cut of an unknown version stops the node and says that an update i
   await until(() => old.node.chain.sync().peers?.updateRequired === true);
   expect(old.node.chain.sync()).toMatchObject({ synced: false, height: 0 });
   expect(old.view.figures().barred).toBe(0);
+});
+
+test('a question that only a later release knows is not answered, and costs no points; one that breaks off does', async () => {
+  const { node, view } = await bed.start('node', {});
+  const peer = await RawPeer.open(node.chain.chainId);
+  try {
+    await peer.join(view.addresses[0] as string);
+    const [connection] = peer.host.getConnections();
+    for (const { name } of Object.values(PROTOCOLS))
+      await expect(ask(connection as Connection, name, Uint8Array.of(99), LIMITS)).rejects.toThrow();
+    await expect(ask(connection as Connection, PROTOCOLS.sync.name, Uint8Array.of(1), LIMITS)).rejects.toThrow();
+    const scores = () => view.figures().peers.map(({ lostScore }) => lostScore);
+    await until(() => view.figures().barred > 0 || scores().some((lost) => lost > 0));
+    // What is malformed costs 50; none of the other questions did.
+    expect(scores()).toEqual([expect.toSatisfy((lost: number) => lost <= 50)]);
+  } finally {
+    await peer.close();
+  }
 });

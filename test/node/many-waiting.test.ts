@@ -45,6 +45,18 @@ test('choosing among thousands looks each parent up once', () => {
   expect(lookups).toBe(8);
 });
 
+test.each([1, 63, 64, 65, 100])(
+  'of a line of %i blocks a cut registers none without its parent, and as many as there is room for',
+  (length) => {
+    const line = Array.from({ length }, (_, i) =>
+      block(`line ${i}`, [idOf(i === 0 ? 'registered 0' : `line ${i - 1}`)]),
+    );
+    const isRegistered = (asked: Bytes) => compareBytes(idOf('registered 0'), asked) === 0;
+    const chosen = chooseBlocks(line, 1, isRegistered, NONE);
+    expect(chosen.map(({ id }) => nameOf(id))).toEqual(line.slice(0, 64).map(({ id }) => nameOf(id)));
+  },
+);
+
 const poolOf = (blocks: readonly Registrable[]): WorkPool => {
   const pool = new WorkPool({ maxBlocks: 10_000, maxBytes: 1e9 });
   for (const each of blocks)

@@ -1,57 +1,12 @@
 /** The committed sets (ledger rule 34): the root follows from the contents, sums and counts are right, proofs prove. */
-import { hash as nodeHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import type { UnspentOutput } from '../../node/full-node.ts';
-import { findOutput, OUTPUT_LAYOUT, outpointKey, outputEntry, proveOutput } from '../../node/ledger/output-set.ts';
-import {
-  EMPTY_TRIE,
-  Trie,
-  type TrieChange,
-  type TrieLimits,
-  type TrieRoot,
-  type TrieUpdate,
-} from '../../node/ledger/trie.ts';
-import type { Bytes } from '../../protocol/bytes.ts';
+import { findOutput, OUTPUT_LAYOUT, outpointKey, proveOutput } from '../../node/ledger/output-set.ts';
+import { EMPTY_TRIE, Trie, type TrieChange, type TrieRoot } from '../../node/ledger/trie.ts';
 import { verifyOutputProof } from '../../protocol/proofs/output-proof.ts';
 import { count, seed } from '../level.ts';
 import { randomOf } from '../random.ts';
-
-class MemoryTrie {
-  readonly nodes = new Map<string, Uint8Array>();
-  readonly trie: Trie;
-  root: TrieRoot = EMPTY_TRIE;
-
-  constructor(limits?: TrieLimits) {
-    this.trie = new Trie(OUTPUT_LAYOUT, (key) => this.nodes.get(name(key)), limits);
-  }
-
-  apply(changes: readonly TrieChange[]): void {
-    const update = this.trie.update(this.root, changes);
-    for (const operation of update.operations)
-      if (operation.type === 'put') this.nodes.set(name(operation.key), operation.value);
-      else this.nodes.delete(name(operation.key));
-    this.trie.committed(update);
-    this.root = update.root;
-  }
-}
-
-/** So little that every few reads the trie forgets what it has loaded. */
-const SMALL: TrieLimits = { nodes: 5, leaves: 3 };
-
-const name = (key: Bytes): string => Buffer.from(key).toString('latin1');
-
-const outputOf = (i: number, index = 0): UnspentOutput => ({
-  outpoint: { transactionId: new Uint8Array(nodeHash('sha384', `output ${i}`, 'buffer')), outputIndex: index },
-  address: new Uint8Array(49).fill(i % 251, 1),
-  amount: BigInt(i + 1),
-  source: 'regular',
-});
-
-const adding = (output: UnspentOutput): TrieChange => ({
-  key: outpointKey(output.outpoint),
-  entry: outputEntry(output),
-});
-const removing = (output: UnspentOutput): TrieChange => ({ key: outpointKey(output.outpoint) });
+import { adding, MemoryTrie, name, outputOf, removing, SMALL, started } from './memory-trie.ts';
 
 test('the root depends on the contents alone, and the store holds nothing else', () => {
   const random = randomOf(seed);
@@ -116,21 +71,6 @@ test('while an update is on its way into the store, readers see what was before,
     }
   }
 });
-
-/** A trie whose caches are cold, as after a restart, and the way into its store. */
-function started(outputs: number, limits?: TrieLimits) {
-  const { nodes, root } = (() => {
-    const filled = new MemoryTrie();
-    filled.apply(Array.from({ length: outputs }, (_, i) => adding(outputOf(i))));
-    return filled;
-  })();
-  const apply = ({ operations }: TrieUpdate) => {
-    for (const operation of operations)
-      if (operation.type === 'put') nodes.set(name(operation.key), operation.value);
-      else nodes.delete(name(operation.key));
-  };
-  return { nodes, root, apply, trie: new Trie(OUTPUT_LAYOUT, (key) => nodes.get(name(key)), limits) };
-}
 
 test('keys that agree in more bits than a place has in one number', () => {
   const alike = Array.from({ length: 40 }, (_, i): UnspentOutput => {

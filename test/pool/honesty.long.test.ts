@@ -99,7 +99,7 @@ class Miner {
       },
     );
     onTestFinished(() => books.stop());
-    books.onOffer(0, { key: this.#pool.key.publicKey, api: this.#pool.api });
+    books.of(0)?.offered({ key: this.#pool.key.publicKey, api: this.#pool.api });
     return books;
   }
 
@@ -119,7 +119,7 @@ class Miner {
   async share(end: FrontEnd, work: bigint, worker = this.#worker): Promise<void> {
     const share = { service: 'pplns', account: account(this.#name), worker, work } as const;
     await end.write([{ kind: 'share', ...share, atMillis: Date.now(), identity: freshIdentity() }]);
-    this.books.onTold(0, end.bootId, work, 'pplns');
+    this.books.of(0)?.told(end.bootId, work, 'pplns');
   }
 
   /** Asks until it has compared a slice. */

@@ -1,7 +1,9 @@
 /** Which news wait for a miner: nothing that strangers cause displaces a payment or the news of a worker known for long. */
 import { expect, test } from 'vitest';
+import { Delivery } from '../../pool/webhooks/delivery.ts';
 import { MOST_WAITING, placeOf, ROOM, type WaitingNews } from '../../pool/webhooks/news-queue.ts';
 import { seed } from '../level.ts';
+import { quietLog } from '../quiet-log.ts';
 import { randomOf } from '../random.ts';
 
 type Queue = { waiting: WaitingNews[]; dropped: number; next: bigint };
@@ -49,4 +51,21 @@ test('random news: every group keeps to its room, and each news waits, is merged
     expect(queue.waiting.length).toBeLessThanOrEqual(MOST_WAITING);
   }
   expect(queue.waiting.length + queue.dropped + merged).toBe(total);
+});
+
+test('deliveries go on after a round that fails, and end with the round that is under way', async () => {
+  let rounds = 0;
+  let isEnded = false;
+  const begun = Promise.withResolvers<void>();
+  const delivery: Delivery = new Delivery({ pollMillis: 1, log: quietLog, waits: 'waits' }, async () => {
+    if (++rounds === 1) throw new Error('the database does not answer');
+    if (rounds < 4) return rounds === 2;
+    begun.resolve();
+    await new Promise((resolve) => delivery.signal.addEventListener('abort', resolve));
+    isEnded = true;
+    return true;
+  });
+  await begun.promise;
+  await delivery.close();
+  expect([rounds, isEnded]).toEqual([4, true]);
 });

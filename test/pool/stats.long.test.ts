@@ -5,7 +5,7 @@ import { noteFigures, readFigures } from '../../pool/stats/figure-history.ts';
 import { FOLD_DEFAULTS, foldStats, pruneStats } from '../../pool/stats/fold.ts';
 import { coverage, RateBoard } from '../../pool/stats/rates.ts';
 import { noteSilentWorkers } from '../../pool/stats/silence.ts';
-import { newsOf } from '../../pool/webhooks/news-feed.ts';
+import { newsOf } from '../../pool/webhooks/news-queue.ts';
 import { FIRST_NEWS } from '../../pool/webhooks/notice-request.ts';
 import { LANES } from '../../pool/webhooks/webhook-sender.ts';
 import { blockRecord } from './book-records.ts';

@@ -2,7 +2,7 @@ import { createHook } from 'node:async_hooks';
 import { createServer } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { HostLimits, MOST_OF_A_HOST } from '../../pool/webhooks/host-limits.ts';
-import { newsOf } from '../../pool/webhooks/news-feed.ts';
+import { newsOf } from '../../pool/webhooks/news-queue.ts';
 import { postWebhook, webhookFault, webhookHost } from '../../pool/webhooks/webhook-target.ts';
 
 const wish = { headers: {}, body: '{}', timeoutMillis: 60_000, signal: new AbortController().signal };

@@ -8,7 +8,7 @@ import { type Position, rolled } from '../../node/ledger/staking/position.ts';
 import { type Sweep, slash, sweep, sweepReached } from '../../node/ledger/staking/slashing.ts';
 import type { Validator } from '../../node/ledger/staking/validator.ts';
 import { PositionIndex } from '../../node/store/staking-sets.ts';
-import { utf8 } from '../../protocol/bytes.ts';
+import { compareBytes, utf8 } from '../../protocol/bytes.ts';
 import { delegationId, selfBondId, validatorId } from '../../protocol/staking/names.ts';
 import { seed } from '../level.ts';
 import { randomOf } from '../random.ts';
@@ -40,6 +40,48 @@ const NOTHING: StakingReads = {
   activeValidators: () => [],
   delegations: () => [],
 };
+
+test('delegations as a cut sees them are those of the set before it, less what it removed, with what it added', () => {
+  const random = randomOf(seed);
+  const validator = validatorId(keyOf('v'));
+  const owner = addressOf('v');
+  const positionOf = (i: number): Position => {
+    const named = {
+      id: delegationId(utf8(`${i}`)),
+      kind: 'delegation' as const,
+      validator,
+      owner,
+      rewardAddress: owner,
+    };
+    return newPosition(named, 100n * COIN, 2);
+  };
+  const all = Array.from({ length: 40 }, (_, i) => positionOf(i)).sort((a, b) => compareBytes(a.id, b.id));
+  for (let round = 0; round < 50; round++) {
+    const before = all.filter(() => random(2) === 0);
+    const layer = new StakingLayer({
+      ...NOTHING,
+      position: (id) => before.find((position) => compareBytes(position.id, id) === 0),
+      delegations: (_, after, limit) =>
+        before
+          .map(({ id }) => id)
+          .filter((id) => after === undefined || compareBytes(id, after) > 0)
+          .slice(0, limit),
+    });
+    const now = new Set(before);
+    for (const position of all.filter(() => random(3) === 0))
+      if (now.delete(position)) layer.removePosition(position);
+      else {
+        now.add(position);
+        layer.putPosition(position);
+      }
+    const ids = all.filter((position) => now.has(position)).map(({ id }) => id);
+    for (const limit of [1, 3, 10, 100])
+      for (const after of [undefined, all[random(40)]?.id])
+        expect(layer.delegations(validator, after, limit)).toEqual(
+          ids.filter((id) => after === undefined || compareBytes(id, after) > 0).slice(0, limit),
+        );
+  }
+});
 
 /** Three validators with 40, 0 and 25 delegations of different sizes, all bonded before epoch 4. */
 function world(random: (limit: number) => number) {

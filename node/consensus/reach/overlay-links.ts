@@ -89,8 +89,8 @@ export class OverlayLinks extends Map<Peer, Link> {
       const link = this.get(peer) as Link;
       const { key, isInbound } = link;
       if (key !== undefined) {
-        const found = proven.get(nameOf(key)) ?? { key, peers: [], isRelayed: true };
-        proven.set(nameOf(key), found);
+        const found = proven.get(nameOfKey(key)) ?? { key, peers: [], isRelayed: true };
+        proven.set(nameOfKey(key), found);
         found.peers.push(peer);
         found.isRelayed &&= isRelayed(link);
       }
@@ -116,9 +116,10 @@ export class OverlayLinks extends Map<Peer, Link> {
 
   /** The newest one. */
   #direct(key: Bytes): Peer | undefined {
+    const name = nameOfKey(key);
     let newest: Peer | undefined;
     for (const [peer, link] of this)
-      if (link.isReady && link.key !== undefined && !isRelayed(link) && equalBytes(link.key, key)) newest = peer;
+      if (link.isReady && link.key !== undefined && !isRelayed(link) && nameOfKey(link.key) === name) newest = peer;
     return newest;
   }
 

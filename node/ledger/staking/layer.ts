@@ -64,17 +64,14 @@ export class StakingLayer implements StakingReads {
   delegations(validator: Bytes, after: Bytes | undefined, limit: number): readonly Bytes[] {
     const changed = this.#delegations.get(nameOf(validator));
     if (changed === undefined) return this.#reads.delegations(validator, after, limit);
-    // As many more as this cut may have removed.
+    // As many more as this cut may have removed: what is not read comes after the first `limit` of those that are left.
     const found = this.#reads
       .delegations(validator, after, limit + changed.size)
       .filter((id) => !changed.has(nameOf(id)));
     const added = [...changed.values()].filter(
       ({ id, added }) => added && (after === undefined || compareBytes(id, after) > 0),
     );
-    // Entries beyond the last one found may come after others that were not read.
-    const whole = found.length < limit ? undefined : found.at(-1);
-    const near = added.map(({ id }) => id).filter((id) => whole === undefined || compareBytes(id, whole) < 0);
-    return [...found, ...near].sort(compareBytes).slice(0, limit);
+    return [...found, ...added.map(({ id }) => id)].sort(compareBytes).slice(0, limit);
   }
 
   putValidator(validator: Validator): void {

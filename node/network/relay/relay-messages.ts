@@ -122,9 +122,10 @@ function readQuestion(reader: ByteReader): RelayQuestion {
   const type = reader.u8();
   if (type === TYPES.waiting) return { type: 'waiting' };
   if (type === TYPES.transactions) return { type: 'transactions', ids: readIds(reader) };
+  if (type !== TYPES.block && type !== TYPES.carried)
+    throw new ProtocolError('unsupported_version', `question ${type}`);
   const block = reader.take(ID_BYTES);
   if (type === TYPES.block) return { type: 'block', block };
-  if (type !== TYPES.carried) throw new ProtocolError('unsupported_version', `question ${type}`);
   const count = counted(reader.u16(), 1, MAX_BODY_TRANSACTIONS);
   const indexes = Array.from({ length: count }, () => reader.u16());
   if (indexes.some((index, i) => i > 0 && index <= (indexes[i - 1] as number)))

@@ -8,8 +8,8 @@ import { CHANNELS, type Channel, noticePurpose } from '../../../protocol/notices
 import type { AddressProof, AddressProofRequest } from '../../../protocol/transactions/address-proof.ts';
 import type { WallClock } from '../../../runtime/clock/clock.ts';
 import type { Sql } from '../../database/connect.ts';
-import { queueFirst } from '../../webhooks/news-feed.ts';
 import { NEWS_GROUPS, type NewsGroup, orderedGroups } from '../../webhooks/news-groups.ts';
+import { queueFirst } from '../../webhooks/news-queue.ts';
 import { type WebhookReach, webhookFault } from '../../webhooks/webhook-target.ts';
 import { ApiRefusal } from '../api-error.ts';
 import type { Account } from './miner-view.ts';
