@@ -89,9 +89,6 @@ export class RedisSharedState implements SharedState {
     this.#newsReader = new NewsReader(dependencies);
     this.sessions = new RedisSessionShelf(options, dependencies);
     const { subscriber, keys, redis } = dependencies;
-    const listen = () => void subscriber.subscribe(keys.news).catch(() => undefined);
-    subscriber.on('ready', listen);
-    if (subscriber.status === 'ready') listen();
     subscriber.on('messageBuffer', (_channel: Buffer, message: Buffer) => {
       const news = this.#newsReader.read(message);
       if (news !== undefined) this.#apply(news);
@@ -99,6 +96,10 @@ export class RedisSharedState implements SharedState {
     const restore = () => void this.#restoreBans().catch(() => undefined);
     redis.on('ready', restore);
     if (redis.status === 'ready') restore();
+    // What is read once news are heard lacks nothing: a ban of before is in Redis, and one of after is heard.
+    const listen = () => void subscriber.subscribe(keys.news).then(restore, () => undefined);
+    subscriber.on('ready', listen);
+    if (subscriber.status === 'ready') listen();
   }
 
   #apply(news: News): void {
