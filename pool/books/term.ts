@@ -3,7 +3,8 @@
  * elects it; each election raises the term, and every transaction of the books first checks that its own term is still
  * the newest, and that the server is the run of it that the term was won on. So an accountant that lost its connection
  * and returns late can write nothing. Nor can one whose database was replaced by an older copy under the same address,
- * until it has restarted from the state of that copy.
+ * until it has restarted from the state of that copy. A copy that was put back into the running server counts its terms
+ * on from an earlier one: so no number is below the clock's milliseconds, and none is given twice.
  */
 import type { Sql, Transaction } from '../database/connect.ts';
 import { checkSchema } from '../database/migrate.ts';
@@ -44,7 +45,8 @@ export async function tryElection(sql: Sql, holder: string, silentSeconds = SILE
     return undefined;
   }
   await endAbandoned(sql, silentSeconds);
-  const [term] = await sql<{ number: bigint }[]>`update term set number = number + 1, holder = ${holder}, since = now(),
+  const [term] = await sql<{ number: bigint }[]>`update term
+    set number = greatest(number + 1, floor(extract(epoch from clock_timestamp()) * 1000)::bigint), holder = ${holder}, since = now(),
     server_started = pg_postmaster_start_time() returning number`;
   let over = false;
   const lost = (async () => {

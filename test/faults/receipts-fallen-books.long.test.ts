@@ -481,6 +481,7 @@ test('the books fall while a sheet is made: it is not signed in a term in which 
   const twice = share(0, 5n);
   await one.write([twice, share(0, 100n)]);
   await other.write([twice, share(0, 200n)]);
+  // In one server, as a dump that was put back: terms of both are counted from the same number on.
   const [old, books] = [await openBooks(), await openBooks()];
   onTestFinished(() => old.close().then(() => books.close()));
   const second = await openReceipts(key, [other], books);
@@ -501,7 +502,6 @@ test('the books fall while a sheet is made: it is not signed in a term in which 
   for (const end of [one, other]) await bed.take(end);
   await old.height(2 * SLICE_CUTS);
   await bed.look();
-  await old.sql`update term set number = number + 100`;
   for (let i = 0; i < 4; i++) await bed.maker.round();
   expect(bed.delivered).toEqual([`pplns/1/${one.bootId}`]);
   const { slices } = await second.view.ofAccount({ payload: account('miner 0'), after: 0 });
