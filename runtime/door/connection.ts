@@ -35,6 +35,8 @@ export class Connection {
   readonly isNear: boolean;
   /** The name its place is counted under; it changes where a proxy names the client (the owner moves the count). */
   place: string;
+  /** Who holds its bytes: a proxy has many clients, and one of them at a time. */
+  client: string;
   readonly #lists: ConnectionLists;
   #since: number;
   /** Requests without an answer; more than one when they are pipelined. */
@@ -55,6 +57,7 @@ export class Connection {
   constructor(socket: Socket, place: string, isNear: boolean, lists: ConnectionLists) {
     this.socket = socket;
     this.place = place;
+    this.client = place;
     this.isNear = isNear;
     this.#lists = lists;
     this.#since = lists.now();
