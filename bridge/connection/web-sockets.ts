@@ -128,7 +128,7 @@ export class StratumSockets {
       request,
       socket,
       head,
-      { client: '', ...(protocol === undefined ? {} : { protocol }) },
+      { client: clientKey(address), ...(protocol === undefined ? {} : { protocol }) },
       (opened) => this.#open(service, opened, address, counted),
     );
   }
