@@ -7,6 +7,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { BLOCKS_PER_CUT } from '../protocol/network.ts';
 import { steadyMillis, wallMillis } from '../runtime/clock/clock.ts';
 import { flag, integer, path } from '../runtime/command-line/command-line.ts';
 import { lockDirectory } from '../runtime/files/directory-lock.ts';
@@ -15,7 +16,6 @@ import { createLogger, readLevelFilter, standardErrorSink } from '../runtime/log
 import { command, runProgram, type Terminal } from '../runtime/program.ts';
 import { Shutdown } from '../runtime/shutdown.ts';
 import { endThisProcess, watchParent } from '../scripts/ready/parent.mjs';
-import { measureDevices, workForRate } from './chain-size.ts';
 import { readFigures } from './figures.ts';
 import { NOTHING, newsOf, type PoolFigures, summary } from './news.ts';
 import {
@@ -130,6 +130,26 @@ async function ensureNetwork(directory: string, validators: number, initialWork:
   const words = ['--out', directory, '--validators', String(validators), ...initialWork];
   await runToEnd('svcd', ['development-network', ...words]);
 }
+
+type Measured = { readonly rate: number; readonly hasCard: boolean };
+
+/** Tunes the cards too, if they never were; what is found is kept for the miner. */
+async function measureDevices(minerData: string): Promise<Measured> {
+  const words = ['--benchmark', '1', '--network', 'development', '--json', '--data-dir', minerData];
+  const { hash_rate: rate, devices } = JSON.parse(await runToEnd('svc-miner', words)) as {
+    hash_rate: number;
+    devices: readonly { kind: string }[];
+  };
+  return { rate, hasCard: devices.some(({ kind }) => kind === 'webgpu') };
+}
+
+/**
+ * The work that a new chain begins with, so that the devices which will mine on it find its usual number of blocks a cut
+ * from the first on: on a chain made for one processor thread a graphics card would find hundreds of blocks a second
+ * until the chain has followed.
+ */
+const workForRate = (rate: number, cutMillis: number): number =>
+  Math.max(1, Math.round((rate * cutMillis) / 1000 / Number(BLOCKS_PER_CUT)));
 
 /** Options of a new chain that graphics cards will mine on; none for one that exists, which has followed its miners. */
 async function initialWorkFor(data: string, stack: Stack): Promise<string[]> {

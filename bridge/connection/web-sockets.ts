@@ -128,7 +128,7 @@ export class StratumSockets {
       request,
       socket,
       head,
-      { client: clientKey(address), ...(protocol === undefined ? {} : { protocol }) },
+      { client: '', ...(protocol === undefined ? {} : { protocol }) },
       (opened) => this.#open(service, opened, address, counted),
     );
   }

@@ -4,6 +4,7 @@
  */
 import { NEWER_MILLIS } from '../../protocol/books/books-evidence.ts';
 import type { EvidenceFile } from '../../protocol/evidence/evidence-file.ts';
+import type { MonotonicClock } from '../../runtime/clock/clock.ts';
 
 export const BOOKS_ALARMS = [
   'key_changed',
@@ -133,14 +134,14 @@ const UNSEEN_MILLIS = 24 * 3_600_000;
  * looks false is read again when all answers are newer, before the pool is accused.
  */
 export class Suspicions {
-  readonly #nowMillis: () => number;
+  readonly #nowMillis: MonotonicClock;
   /** What looked false, since when, and when it was last checked. */
   readonly #suspected = new Map<string, { readonly since: number; readonly seen: number }>();
 
   /** When reading of the current documents started. */
   #began: number | undefined;
 
-  constructor(nowMillis: () => number) {
+  constructor(nowMillis: MonotonicClock) {
     this.#nowMillis = nowMillis;
   }
 

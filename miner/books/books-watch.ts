@@ -14,6 +14,7 @@ import { OTHERS, poolKeyName, type Receipt, receiptRefusal } from '../../protoco
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
+import type { MonotonicClock, WallClock } from '../../runtime/clock/clock.ts';
 import type { ToldBooks } from '../client/link-books.ts';
 import { accounted, countedReceipt, type Shortfall, toldName } from './accepted-work.ts';
 import type { BooksAlarm, Finding } from './books-alarms.ts';
@@ -51,8 +52,8 @@ export type BooksWatchDependencies = {
   readonly note: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   /** Reports a warning to the user that is not an accusation. `note` without it. */
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
-  readonly nowMillis: () => number;
-  readonly wallMillis: () => number;
+  readonly nowMillis: MonotonicClock;
+  readonly wallMillis: WallClock;
   readonly verify?: VerifySignature;
   /** A node that the miner trusts; without one the ledger is not checked. */
   readonly node?: BooksSources['node'] | undefined;

@@ -5,6 +5,7 @@
 import type { BooksSources } from '../../protocol/books/books-evidence.ts';
 import { isWhole } from '../../protocol/books/books-slice.ts';
 import { INTERVAL_CUTS } from '../../protocol/network.ts';
+import type { WallClock } from '../../runtime/clock/clock.ts';
 import type { Terms, Watching } from './pool-reads.ts';
 
 export type Heights = {
@@ -67,7 +68,7 @@ const saidBy = ({ height }: Terms): number | undefined => (isWhole(height) ? hei
  * A node that does not answer is not the pool's fault. One below the pool's height whose newest cut is old is behind
  * itself; or this machine's clock is ahead.
  */
-export async function readNodeHeight(terms: Terms, node: Node, wallMillis: () => number): Promise<NodeHeight> {
+export async function readNodeHeight(terms: Terms, node: Node, wallMillis: WallClock): Promise<NodeHeight> {
   const asked = { addresses: [terms.address], after_height: 0, limit: 1 };
   const height = await node
     .addressChanges(asked)

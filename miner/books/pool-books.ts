@@ -5,6 +5,7 @@
 import { createApiClient } from '../../protocol/api/client.ts';
 import type { Fetch } from '../../protocol/api/client-calls.ts';
 import type { NetworkName } from '../../protocol/network.ts';
+import type { MonotonicClock, WallClock } from '../../runtime/clock/clock.ts';
 import { verifyMessage } from '../../runtime/native/ml-dsa.ts';
 import { apiClientDependencies } from '../../runtime/node-client/api-client.ts';
 import type { BooksOfPools } from '../client/link-books.ts';
@@ -33,9 +34,9 @@ export type PoolBooksOptions = {
 
 export type PoolBooksDependencies = {
   readonly note: (level: NoteLevel, message: string, fields: Readonly<Record<string, unknown>>) => void;
-  readonly now: () => number;
+  readonly now: MonotonicClock;
   /** The time of day. */
-  readonly wall: () => number;
+  readonly wall: WallClock;
   readonly random: () => number;
   readonly fetch: Fetch;
 };

@@ -12,6 +12,7 @@ import type { MembershipDocument } from '../../protocol/books/pool-proof.ts';
 import { PoolSilence, silenceOf } from '../../protocol/books/pool-silence.ts';
 import type { Receipt } from '../../protocol/books/receipt.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
+import type { MonotonicClock, WallClock } from '../../runtime/clock/clock.ts';
 import type { Fields, Finding } from './books-alarms.ts';
 
 /** What a check may ask, and where it tells what it found. */
@@ -23,9 +24,9 @@ export type Watching = {
   readonly alarm: (...finding: Finding) => void;
   readonly note: (message: string, fields: Fields) => void;
   /** Monotonic, with any origin. */
-  readonly nowMillis: () => number;
+  readonly nowMillis: MonotonicClock;
   /** The wall clock: timestamps of cuts are compared with it. */
-  readonly wallMillis: () => number;
+  readonly wallMillis: WallClock;
 };
 
 /** `height`: the newest cut that the books have taken in. A pool may leave it out. */
@@ -94,11 +95,11 @@ const MAX_WAIT = 10 * 60_000;
  */
 export class ReadBudget {
   readonly #read: (url: string) => Promise<unknown>;
-  readonly #nowMillis: () => number;
+  readonly #nowMillis: MonotonicClock;
   #spentMillis = 0;
   #notBefore = Number.NEGATIVE_INFINITY;
 
-  constructor(read: (url: string) => Promise<unknown>, nowMillis: () => number) {
+  constructor(read: (url: string) => Promise<unknown>, nowMillis: MonotonicClock) {
     this.#read = read;
     this.#nowMillis = nowMillis;
   }

@@ -14,6 +14,7 @@ import {
   isSignedRecord,
   judgeEvidence,
 } from '../../protocol/evidence/receipt-evidence.ts';
+import type { MonotonicClock, MonotonicMillis, WallClock, WallMillis } from '../../runtime/clock/clock.ts';
 import type { Finding } from './books-alarms.ts';
 import type { AnsweredSlice } from './pool-reads.ts';
 
@@ -37,12 +38,12 @@ export const KEPT_MILLIS = 23 * 3_600_000;
 
 export type Clocks = {
   /** Never goes back, and stands while the miner does not run. */
-  readonly nowMillis: () => number;
-  readonly wallMillis: () => number;
+  readonly nowMillis: MonotonicClock;
+  readonly wallMillis: WallClock;
 };
 
 /** When something happened, by the wall clock (0 if not known), and by the steady one if that was in this start of the miner. */
-export type Moment = { readonly wallMillis: number; readonly steadyMillis: number | undefined };
+export type Moment = { readonly wallMillis: WallMillis; readonly steadyMillis: MonotonicMillis | undefined };
 
 export const momentOf = ({ nowMillis, wallMillis }: Clocks): Moment => ({
   wallMillis: wallMillis(),
@@ -256,13 +257,13 @@ const CLOSED_SLICES = 3;
  * compare: missing work would never be found.
  */
 export class ReceiptStall {
-  readonly #nowMillis: () => number;
+  readonly #nowMillis: MonotonicClock;
   #toldMillis: number | undefined;
   /** Since when they differ, and the newest closed slice then. */
   #since: { readonly atMillis: number; readonly closed: number } | undefined;
   #why: string | undefined;
 
-  constructor(nowMillis: () => number) {
+  constructor(nowMillis: MonotonicClock) {
     this.#nowMillis = nowMillis;
   }
 

@@ -4,14 +4,15 @@
  */
 import { type BooksService, isWhole } from '../../protocol/books/books-slice.ts';
 import type { NotChecked } from '../../protocol/books/books-verdict.ts';
+import type { MonotonicClock, WallClock } from '../../runtime/clock/clock.ts';
 
 const PARTS = ['receipts', 'lists', 'rewards', 'payments'] as const;
 export type UncheckedPart = (typeof PARTS)[number];
 
 export type UncheckedTimeDependencies = {
   readonly warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;
-  readonly nowMillis: () => number;
-  readonly wallMillis: () => number;
+  readonly nowMillis: MonotonicClock;
+  readonly wallMillis: WallClock;
 };
 
 const WARN_MILLIS = 3_600_000;
@@ -118,10 +119,10 @@ const ELSEWHERE: readonly NotChecked[] = ['solo_finder', 'later_list'];
  * reported until a later list of the service was checked completely, and long enough to be noticed (`UncheckedTime`).
  */
 export class UnjudgedLists {
-  readonly #nowMillis: () => number;
+  readonly #nowMillis: MonotonicClock;
   readonly #lists = new Map<BooksService, { readonly why: string; readonly sinceMillis: number; isPast: boolean }>();
 
-  constructor(nowMillis: () => number) {
+  constructor(nowMillis: MonotonicClock) {
     this.#nowMillis = nowMillis;
   }
 

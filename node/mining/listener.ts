@@ -8,7 +8,6 @@ import type { WebSocket } from 'ws';
 import { formatAddress } from '../../protocol/address.ts';
 import { ANSWER_HEADERS } from '../../protocol/api/signed-answer.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { clientKey } from '../../runtime/clients/client-address.ts';
 import { isSameMachine } from '../../runtime/clients/same-machine.ts';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
 import { hasBody, readBody } from '../../runtime/door/body.ts';
@@ -202,18 +201,12 @@ export async function listenForMining(
           refuseUpgrade(socket, words(refused));
           return;
         }
-        sockets.accept(
-          request,
-          socket,
-          head,
-          { client: clientKey(request.socket.remoteAddress ?? ''), protocol: EVENTS_PROTOCOL },
-          (opened) => {
-            opened.on('message', (_data, binary) => {
-              if (binary) opened.close(1003, 'binary frames are not used here');
-            });
-            dependencies.follow(opened, after === null ? undefined : Number(after));
-          },
-        );
+        sockets.accept(request, socket, head, { client: name, protocol: EVENTS_PROTOCOL }, (opened) => {
+          opened.on('message', (_data, binary) => {
+            if (binary) opened.close(1003, 'binary frames are not used here');
+          });
+          dependencies.follow(opened, after === null ? undefined : Number(after));
+        });
       },
     },
     { log },

@@ -20,7 +20,7 @@ import { DamagedRecordError, decodeRecord, UnreadRecordError } from '../ledger/u
 import { markedHeight, pruneBodies } from './body-pruning.ts';
 import type { BatchOp, CutIndexer, RangeOptions, StoreReader } from './cut-indexer.ts';
 import { type Database, FORMAT, type FrozenStore, freeze, openDatabase, originOperations } from './database.ts';
-import { certificatesToDrop } from './kept-certificates.ts';
+import { CERTIFICATE_STEP, certificatesToDrop, endsStep } from './kept-certificates.ts';
 import { KEYS } from './keys.ts';
 import {
   decodeBlockRecord,
@@ -32,7 +32,6 @@ import {
   type TransactionRecord,
 } from './records.ts';
 import { StakingSets } from './staking-sets.ts';
-import { steppedStateOperations } from './stepped-states.ts';
 import type { StorageMode } from './storage-mode.ts';
 
 const MEBIBYTE = 1024 * 1024;
@@ -45,6 +44,18 @@ export class StoreError extends CodedError<(typeof STORE_ERROR_CODES)[number]> {
 
 /** `durable: false` does not wait for the disk: for stores that can be rebuilt. */
 export type StoreOptions = { readonly durable?: boolean; readonly mode?: StorageMode };
+
+/**
+ * States after cuts that end a step of 96: a snapshot contains its own and the previous one, whose work rate gives the
+ * targets of the 96 anchors in between. The last two are kept, a few kB each.
+ */
+function steppedStateOperations(height: number, stateBytes: Bytes): BatchOp[] {
+  if (!endsStep(height)) return [];
+  const operations: BatchOp[] = [{ type: 'put', key: KEYS.steppedState(height), value: stateBytes }];
+  const old = height - 2 * CERTIFICATE_STEP;
+  if (old >= 0) operations.push({ type: 'del', key: KEYS.steppedState(old) });
+  return operations;
+}
 
 export class LedgerStore {
   readonly outputTrie: Trie;

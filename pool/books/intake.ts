@@ -224,8 +224,8 @@ export class Intake {
         continue;
       }
       if (place.lost > 0)
-        await transaction`insert into journal_holes (boot_id, after, until)
-          values (${Buffer.from(bootId, 'hex')}, ${position}, ${position + place.lost + 1})`;
+        await transaction`insert into journal_holes (boot_id, after, until, began)
+          values (${Buffer.from(bootId, 'hex')}, ${position}, ${position + place.lost + 1}, ${position})`;
       lost += place.lost;
       positions.set(bootId, sequence);
       last.set(bootId, sequence);

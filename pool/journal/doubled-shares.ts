@@ -19,6 +19,8 @@ export type DoubledShare = {
   readonly identity: Bytes;
 };
 
+const READ_ROWS = 10_000;
+
 export async function noteDoubled(transaction: Transaction, shares: readonly DoubledShare[]): Promise<void> {
   const column = <T>(of: (share: DoubledShare) => T): T[] => shares.map(of);
   await transaction`insert into doubled_shares (boot_id, sequence, service, account_id, work, anchor_height, identity)
@@ -29,11 +31,13 @@ export async function noteDoubled(transaction: Transaction, shares: readonly Dou
       ${byteaTexts(column(({ identity }) => toHex(identity)))}::text[]::bytea[])`;
 }
 
-/** Their sequences beyond one, in order. */
+/** Their sequences beyond one, in order. Of a copy of a journal these are millions. */
 export async function doubledAfter(sql: Sql, bootId: string, after: number): Promise<Float64Array> {
-  const rows = await sql<{ sequence: bigint }[]>`select sequence from doubled_shares
-    where boot_id = ${Buffer.from(bootId, 'hex')} and sequence > ${after} order by sequence`;
-  return Float64Array.from(rows, ({ sequence }) => Number(sequence));
+  const found: number[] = [];
+  const cursor = sql<{ sequence: bigint }[]>`select sequence from doubled_shares
+    where boot_id = ${Buffer.from(bootId, 'hex')} and sequence > ${after} order by sequence`.cursor(READ_ROWS);
+  for await (const rows of cursor) for (const { sequence } of rows) found.push(Number(sequence));
+  return Float64Array.from(found);
 }
 
 const NAME_DIGITS = 32;

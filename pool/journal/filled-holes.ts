@@ -104,16 +104,18 @@ async function entriesOf(
     !holes.some((hole) => sequence > Number(hole.after) && sequence < Number(hole.until));
 }
 
-/** A hole becomes smaller from its start, up to where the whole one ends or lacks something too. */
+/**
+ * A hole becomes smaller from its start, up to where the whole one ends or lacks something too. One that is filled stays on
+ * record: its entries counted from the copy (receipts/earlier-sheets.ts).
+ */
 async function fill(transaction: Transaction, damaged: Buffer, whole: Buffer): Promise<void> {
   await transaction`update journal_holes set after = r.reached
     from (select h.after, h.until, least(h.until - 1, p.through,
         (select min(o.after) from journal_holes o
-          where o.boot_id = ${whole} and o.after < h.until - 1 and o.until > h.after + 1),
+          where o.boot_id = ${whole} and o.after + 1 < o.until and o.after < h.until - 1 and o.until > h.after + 1),
         (select min(u.sequence) - 1 from unread_records u
           where u.boot_id = ${whole} and u.sequence > h.after and u.sequence < h.until)) as reached
       from journal_holes h join journal_positions p on p.boot_id = ${whole} where h.boot_id = ${damaged}) r
     where journal_holes.boot_id = ${damaged} and journal_holes.after = r.after and journal_holes.until = r.until
       and r.reached > r.after`;
-  await transaction`delete from journal_holes where boot_id = ${damaged} and after + 1 = until`;
 }

@@ -34,13 +34,13 @@ export async function earlierSheets(sql: Sql, sheets: readonly SignedSheet[]): P
   const rows = await sql<PlaceRow[]>`select n.at::int, not exists (select 1 from unread_records u
         where u.boot_id = n.boot and u.sequence between n.first and n.last)
       and not exists (select 1 from journal_holes h
-        where h.boot_id = n.boot and h.after < n.last and h.until > n.first)
+        where h.boot_id = n.boot and h.began < n.last and h.until > n.first)
       and n.last <= coalesce((select e.through from slice_ends e
         where e.boot_id = n.boot and e.slice <= n.slice order by e.slice desc limit 1), -1)
       and n.first > coalesce((select e.through from slice_ends e
         where e.boot_id = n.boot and e.slice < n.slice order by e.slice desc limit 1), -1) as is_held,
       left(encode(sha256(convert_to(coalesce((select string_agg(d.sequence::text, ',' order by d.sequence)
-        from doubled_shares d where d.boot_id = n.boot and d.service = n.service
+        from doubled_shares d where d.boot_id = n.boot
           and d.sequence between n.first and n.last), ''), 'UTF8')), 'hex'), 32) as passed_over
     from unnest(${column(({ service }) => SERVICES.indexOf(service))}::int[], ${column(({ slice }) => slice)}::int[],
       ${byteaTexts(column(({ boot }) => boot))}::text[]::bytea[], ${column(({ first }) => first)}::bigint[],

@@ -201,8 +201,8 @@ export class ReceiptMaker {
   }
 
   /**
-   * Signs, stores and sends a sheet. False if it is too late for that, another record was signed meanwhile, or a sheet became
-   * known that this one would have to heed.
+   * Signs, stores and sends a sheet. False if it is too late for that, another record was signed meanwhile, a sheet became
+   * known that this one would have to heed, or another term has begun.
    */
   async #finish(
     boot: string,
@@ -231,6 +231,8 @@ export class ReceiptMaker {
     );
     const { lacking, shares, accounts } = await earlierSheets(sql, since);
     if (lacking.size + shares.size + accounts.size > 0) return false;
+    // The books fell meanwhile, or may have: what the sheet counts was read before that.
+    if ((await reignOf(sql)()) !== this.#reign) return false;
     const signature = await key.sign(receiptMessage(head));
     if (isLate()) return false;
     await this.#store.keep(head, signature, sheet);

@@ -65,8 +65,8 @@ export class JournalTally {
   readonly #leftOut: LeftOut;
   /** The first and the last share that a sheet counts, by service and range. */
   readonly #spans: readonly (readonly Ends[])[];
-  /** Shares that counted before, by service and range. */
-  readonly #passedOver: readonly (readonly number[][])[];
+  /** Shares that counted before, by range: of both services, as of some on record the service is not known. */
+  readonly #passedOver: readonly number[][];
   #at = 0;
   #next = 0;
   /** The last sequence taken; a slice with missing entries gets no receipts. */
@@ -85,10 +85,11 @@ export class JournalTally {
     this.#doubled = doubled;
     this.#leftOut = leftOut;
     this.#last = (ranges[0] as SliceRange).after;
-    const each = <T>(of: () => T): T[][] => SERVICES.map(() => Array.from({ length: ranges.length + 1 }, of));
+    const inRanges = <T>(of: () => T): T[] => Array.from({ length: ranges.length + 1 }, of);
+    const each = <T>(of: () => T): T[][] => SERVICES.map(() => inRanges(of));
     this.#sums = each(() => new Map());
     this.#spans = each(() => ({ first: -1, last: -1 }));
-    this.#passedOver = each(() => []);
+    this.#passedOver = inRanges(() => []);
   }
 
   /** In the order of the journal. */
@@ -106,11 +107,11 @@ export class JournalTally {
     const record = decoded.value;
     if (record.kind !== 'share') return;
     const isFirst = this.#isFirst(record.identity);
-    const service = SERVICES.indexOf(record.service);
     if (this.#isDoubled(sequence)) {
-      this.#passedOver[service]?.[this.#at]?.push(sequence);
+      this.#passedOver[this.#at]?.push(sequence);
       return;
     }
+    const service = SERVICES.indexOf(record.service);
     const range = this.#ranges[this.#at];
     if (!isFirst || this.#isLeftOut(record, range)) return;
     const held = range?.held ?? null;
@@ -204,7 +205,7 @@ export class JournalTally {
 
   #spanOf(service: number, range: number): SheetSpan {
     const { first, last } = (this.#spans[service] as readonly Ends[])[range] as Ends;
-    const passedOver = (this.#passedOver[service] as readonly number[][])[range] as number[];
+    const passedOver = this.#passedOver[range] as number[];
     return { first, last, passedOver: nameOfDoubled(passedOver.filter((one) => one > first && one < last)) };
   }
 }

@@ -89,9 +89,6 @@ export class RedisSharedState implements SharedState {
     this.#newsReader = new NewsReader(dependencies);
     this.sessions = new RedisSessionShelf(options, dependencies);
     const { subscriber, keys, redis } = dependencies;
-    const listen = () => void subscriber.subscribe(keys.news).catch(() => undefined);
-    subscriber.on('ready', listen);
-    if (subscriber.status === 'ready') listen();
     subscriber.on('messageBuffer', (_channel: Buffer, message: Buffer) => {
       const news = this.#newsReader.read(message);
       if (news !== undefined) this.#apply(news);
@@ -99,6 +96,14 @@ export class RedisSharedState implements SharedState {
     const restore = () => void this.#restoreBans().catch(() => undefined);
     redis.on('ready', restore);
     if (redis.status === 'ready') restore();
+    // What is read once news are heard lacks nothing: a ban of before is in Redis, and one of after is heard.
+    const listen = () =>
+      void subscriber
+        .subscribe(keys.news)
+        .then(() => this.#learnBans())
+        .catch(() => undefined);
+    subscriber.on('ready', listen);
+    if (subscriber.status === 'ready') listen();
   }
 
   #apply(news: News): void {
@@ -123,13 +128,18 @@ export class RedisSharedState implements SharedState {
     return bans;
   }
 
-  /** After a connection: bans are merged in both directions. */
-  async #restoreBans(): Promise<void> {
-    const { now } = this.#dependencies;
+  /** Bans of others that were not heard of. */
+  async #learnBans(): Promise<ReadonlyMap<string, number>> {
     const theirs = await this.#readBans();
     for (const [key, untilMillis] of theirs)
-      if (this.#bans.until(key, now()) === undefined) this.#apply({ kind: 'ban', key, untilMillis });
-    for (const ban of this.#bans.list(now())) if (!theirs.has(ban.key)) await this.ban(ban);
+      if (this.#bans.until(key, this.#dependencies.now()) === undefined) this.#apply({ kind: 'ban', key, untilMillis });
+    return theirs;
+  }
+
+  /** After a connection: bans are merged in both directions. */
+  async #restoreBans(): Promise<void> {
+    const theirs = await this.#learnBans();
+    for (const ban of this.#bans.list(this.#dependencies.now())) if (!theirs.has(ban.key)) await this.ban(ban);
   }
 
   async ban({ key, untilMillis }: Ban): Promise<void> {

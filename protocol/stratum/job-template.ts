@@ -10,7 +10,7 @@ import { ADDRESS_PAYLOAD_BYTES } from '../address.ts';
 import { type Bytes, utf8 } from '../bytes.ts';
 import { ID_BYTES } from '../crypto/identifier.ts';
 import { ProtocolError } from '../errors.ts';
-import { HEADER_BYTES, NONCE_OFFSET, REWARD_ROOT_OFFSET } from '../ledger/header.ts';
+import { NONCE_OFFSET, REWARD_ROOT_OFFSET } from '../ledger/header.ts';
 import { MAX_EXTRANONCE } from '../ledger/tag.ts';
 import { FRAME_HEADER_BYTES } from './frame.ts';
 import { checkInteger, checkLength, type Job, U32_MAX } from './messages.ts';
@@ -157,7 +157,6 @@ export class JobFrameTemplate {
   #last: Message | null = null;
 
   constructor(job: Job, allocate = allocateBytes) {
-    checkLength('header', job.header, HEADER_BYTES);
     this.#head = encodeServerFrame({ type: 'job', job: { ...job, extranonce: new Uint8Array(0) } });
     this.#allocate = allocate;
   }

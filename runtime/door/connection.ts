@@ -37,6 +37,8 @@ export class Connection {
   readonly isNear: boolean;
   /** The name its place is counted under; it changes where a proxy names the client (the owner moves the count). */
   place: string;
+  /** Who holds its bytes, or it as a WebSocket: a proxy has many clients, and one of them at a time. */
+  client: string;
   readonly #lists: ConnectionLists;
   #since: number;
   /** Requests without an answer; more than one when they are pipelined. */
@@ -57,6 +59,7 @@ export class Connection {
   constructor(socket: Socket, place: string, isNear: boolean, lists: ConnectionLists) {
     this.socket = socket;
     this.place = place;
+    this.client = place;
     this.isNear = isNear;
     this.#lists = lists;
     this.#since = lists.now();
@@ -124,10 +127,10 @@ export class Connection {
     this.#lists.waiting.delete(this);
   }
 
-  /** It became a WebSocket of this client, owned by another object. */
-  open(client: string): void {
+  /** It became a WebSocket, owned by another object. */
+  open(): void {
     this.handOver();
-    if (!this.#isKept) this.#lists.opened.add(this, client);
+    if (!this.#isKept) this.#lists.opened.add(this, this.client);
   }
 
   /** It is no HTTP any more, or was closed. */

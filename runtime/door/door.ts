@@ -308,11 +308,11 @@ export class Door {
       const bytes = connection.heldBytes;
       if (bytes === 0) continue;
       holding.push({ connection, bytes });
-      byClient.set(connection.place, (byClient.get(connection.place) ?? 0) + bytes);
+      byClient.set(connection.client, (byClient.get(connection.client) ?? 0) + bytes);
       all += bytes;
     }
     if (all <= heldBytes) return;
-    const ofClient = ({ connection }: { readonly connection: Connection }) => byClient.get(connection.place) as number;
+    const ofClient = ({ connection }: { readonly connection: Connection }) => byClient.get(connection.client) as number;
     for (const { connection, bytes } of holding.sort((a, b) => ofClient(b) - ofClient(a) || b.bytes - a.bytes)) {
       if (all <= heldBytes) return;
       all -= bytes;
@@ -340,8 +340,11 @@ export class Door {
 
   /** `held` closes when the client is gone before its turn. */
   #inTurn(request: IncomingMessage, held: IncomingMessage | Duplex, begin: () => void): void {
+    const client = this.#clientOf(request);
+    const connection = connectionOf(request.socket);
+    if (connection !== undefined) connection.client = client;
     if (this.#turns === undefined) return void begin();
-    held.once('close', this.#turns.add(this.#clientOf(request), begin));
+    held.once('close', this.#turns.add(client, begin));
   }
 
   #clientOf({ socket, headers }: IncomingMessage): string {

@@ -2,7 +2,9 @@
 import { expect, test } from 'vitest';
 import { NODE_LIMITS, PUBLIC_LIMITS } from '../../node/api/api-limits.ts';
 import { developmentKey } from '../../node/genesis/development.ts';
+import { ApiError } from '../../protocol/api/client-calls.ts';
 import { type LiveMessage, openLiveClient } from '../../protocol/api/client-live.ts';
+import { parseFrame } from '../../protocol/api/client-socket.ts';
 import { LIVE_EVENTS, type LiveEventType } from '../../protocol/api/frames.ts';
 import { SOCKETS } from '../../protocol/api/routes.ts';
 import { check } from '../../protocol/api/schema.ts';
@@ -348,4 +350,23 @@ test('the live client subscribes again after a lost connection and says so', asy
   );
   client.close();
   await expect(client.ping()).rejects.toMatchObject({ code: 'client_closed' });
+});
+
+test.each([
+  'null',
+  '5',
+  '"x"',
+  '[]',
+  '{}',
+  '{',
+  '{"type":"pong"}',
+  '{"type":5,"data":{}}',
+  '{"type":"pong","data":null}',
+  new Uint8Array(3),
+])('what is no frame, as %j, is a bad answer of the server and no error of the program', (data) =>
+  expect(() => parseFrame(data)).toThrow(ApiError),
+);
+
+test('a frame has a type and data', () => {
+  expect(parseFrame('{"type":"pong","data":{"id":1}}')).toEqual({ type: 'pong', data: { id: 1 } });
 });

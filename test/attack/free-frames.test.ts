@@ -7,6 +7,7 @@ import { refusal } from '../../node/api/api-error.ts';
 import { NODE_LIMITS } from '../../node/api/api-limits.ts';
 import { LiveConnection, type LiveDependencies } from '../../node/api/live-socket.ts';
 import { formatAddress } from '../../protocol/address.ts';
+import { ClientParts } from '../../runtime/clients/client-parts.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { ApiBed, type TestFrame, type TestSocket } from '../api/api-bed.ts';
 
@@ -70,7 +71,11 @@ test('behind the frame for which a connection is closed no frame is looked at', 
     throw refusal('client_blocked', 'it is blocked', {}, 1_000);
   };
   sockets.on('connection', (socket) => {
-    new LiveConnection(socket, NODE_LIMITS, { allow, now: () => 0 } as unknown as LiveDependencies);
+    new LiveConnection(socket, NODE_LIMITS, {
+      allow,
+      now: () => 0,
+      watched: new ClientParts(1),
+    } as unknown as LiveDependencies);
   });
   await new Promise((resolve) => server.once('listening', resolve));
   const client = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`);

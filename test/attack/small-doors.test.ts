@@ -53,6 +53,22 @@ test('statistics, also when they cannot be had', async () => {
   expect(gathered).toBeLessThanOrEqual(2 * CONNECTIONS);
 });
 
+test('a small listener serves the paths of its table alone, by their methods alone', async () => {
+  const listener = await listenForStats(BIND, { stats: async () => ({ shares: 1 }), log: quietLog });
+  onTestFinished(() => listener.close());
+  const ask = (path: string, method = 'GET') => fetch(`http://127.0.0.1:${listener.address.port}${path}`, { method });
+  for (const path of ['/', '/constructor', '/__proto__', '/v1/stats/', '/toString'])
+    expect((await ask(path)).status, path).toBe(404);
+  const refused = await ask('/v1/stats', 'POST');
+  expect([refused.status, refused.headers.get('allow'), await refused.text()]).toEqual([
+    405,
+    'GET, HEAD',
+    '{"error":"use GET"}\n',
+  ]);
+  const head = await ask('/v1/stats', 'HEAD');
+  expect([head.status, await head.text()]).toEqual([200, '']);
+});
+
 test('what takes long to make is made for a fifth of the time, however often it is asked for', async () => {
   let clock = 0;
   let made = 0;

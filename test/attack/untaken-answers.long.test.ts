@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { NODE_LIMITS } from '../../node/api/api-limits.ts';
+import { TrustedProxies } from '../../runtime/clients/client-address.ts';
 import { readBody } from '../../runtime/door/body.ts';
 import { Door, SMALL_DOOR } from '../../runtime/door/door.ts';
 import { WebSockets } from '../../runtime/door/web-sockets.ts';
@@ -21,12 +22,12 @@ const BODY = 128 * 1024;
 type Answering = { readonly port: number; asked(): number; held(): number };
 
 /** Gives a large answer to each request, and three to each WebSocket. */
-async function answering(): Promise<Answering> {
+async function answering(proxies = new TrustedProxies([])): Promise<Answering> {
   const sockets = new Set<Socket>();
   const answers = new Set<ServerResponse>();
   const webSockets = new WebSockets({ name: 'test', frameBytes: 100, pingMillis: 60_000 }, { log: quietLog });
   const door = new Door(
-    { name: 'test', limits: { ...SMALL_DOOR, heldBytes: HELD }, hosts: null, origins: null },
+    { name: 'test', limits: { ...SMALL_DOOR, heldBytes: HELD }, hosts: null, origins: null, proxies, inTurns: true },
     {
       request: (request, response, { path }) => {
         sockets.add(request.socket);
@@ -84,6 +85,22 @@ test.each([
   });
   honest.resume();
   await until(() => read >= SMALL.length);
+});
+
+test('of clients behind a proxy the one that holds most is ended, and not the one with the largest answer', async () => {
+  const PROXY = '127.0.0.2';
+  const { port, asked, held } = await answering(new TrustedProxies([PROXY]));
+  const of = (client: string, path: string) => get(path).replace('host', `x-forwarded-for: ${client}\r\nhost`);
+  const honest = ask(port, PROXY, of('192.0.2.1', '/'));
+  for (let i = 0; i < LIARS; i++) ask(port, PROXY, of('192.0.2.2', '/small'));
+  await until(() => asked() === 1 + LIARS);
+  await until(() => held() <= HELD);
+  let read = 0;
+  honest.on('data', (data) => {
+    read += data.length;
+  });
+  honest.resume();
+  await until(() => read >= LARGE.length);
 });
 
 test('bodies that clients never finish have the same bound', async () => {

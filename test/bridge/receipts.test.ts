@@ -213,6 +213,34 @@ test('the names of a farm are read when a sheet is sent, not kept for each that 
   expect(got).toEqual(['rig-99', 'new', 'new', 'new', 'new']);
 });
 
+test('a connection that cannot be sent its receipt is told of, and keeps no other one’s back', () => {
+  const defects: unknown[] = [];
+  const got: string[] = [];
+  const rigOf = (name: string, receipt: () => void) => {
+    const session = { member: { service: 'pplns', account: accountOf(1) }, workers: [name] };
+    return { name, isEnding: false, peer: { queued: 0 }, session, receipt, flush: () => {} };
+  };
+  const fanOut = new ReceiptFanOut<ReturnType<typeof rigOf>>({
+    soon: (run) => run(),
+    now: () => 0,
+    onDefect: ({ name }, error) => void defects.push([name, (error as Error).message]),
+  });
+  fanOut.ask(
+    rigOf('a', () => {
+      throw new Error('no frame');
+    }),
+  );
+  fanOut.ask(rigOf('b', () => void got.push('b')));
+  fanOut.deliver(
+    delivery('pplns', [
+      [1, 'a'],
+      [1, 'b'],
+    ]).sheet,
+  );
+  fanOut.sendDelayed();
+  expect([defects, got, fanOut.sent]).toEqual([[['a', 'no frame']], ['b'], 1]);
+});
+
 test('many farms that wait for receipts take a few milliseconds of a tick, and each has its turn', () => {
   let now = 0;
   const fanOut = new ReceiptFanOut<ReturnType<typeof farmOf>>({

@@ -24,12 +24,13 @@ afterEach(() => network?.close());
 const deskOn = (
   ledger: CutLedger,
   verdict: (height: number, cut: CutName, valid: boolean) => void = () => undefined,
+  want: () => void = () => undefined,
 ): CutDesk =>
   new CutDesk({
     ledger,
     cutMillis: CUT_MILLIS,
     verdict,
-    want: () => undefined,
+    want,
     blame: () => undefined,
     lost: (error) => {
       throw error;
@@ -138,4 +139,29 @@ test('made-up blocks of one cut take no room of another cut’s, which lacks a b
   bring(headers[0]);
   await until(() => verdicts.size === 3);
   expect([honest, ...made].map(({ cut }) => verdicts.get(cut))).toEqual([true, false, false]);
+});
+
+test('a cut that names a block of the cut before is refused, and the block is asked for once', async () => {
+  network = new DrivenNetwork();
+  const { node } = await network.start('a');
+  const id = await mineOn(node, payout);
+  const body = node.chain.blockBody(id) as Uint8Array;
+  const timeOf = () => node.chain.head().timestampMillis + 2 * CUT_MILLIS;
+  const first = await deskOn(node.ledger).build(1, 0, undefined, timeOf);
+  await node.ledger.commit(node.ledger.execute(decodeProposedCut(first.content)) as AppliedCut, UNSIGNED);
+  const next = await deskOn(node.ledger).build(2, 0, undefined, timeOf);
+  const header = { ...decodeProposedCut(next.content).header, blockCount: 1, blocksRoot: blocksRoot([id]) };
+  const bytes = encodeCutHeader(header);
+  const again = { ...next, cut: nameOf(cutId(bytes)), content: concat(bytes, id) };
+  const verdicts: boolean[] = [];
+  let asked = 0;
+  const desk = deskOn(
+    node.ledger,
+    (_, cut, valid) => void (cut === again.cut && verdicts.push(valid)),
+    () => void asked++,
+  );
+  desk.check(again);
+  desk.arrived({ id, header: node.chain.block(id)?.header as Uint8Array, body, from: 'b' });
+  await until(() => verdicts.length > 0 || asked > 1);
+  expect({ verdicts, asked }).toEqual({ verdicts: [false], asked: 1 });
 });

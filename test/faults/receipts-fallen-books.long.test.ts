@@ -1,12 +1,14 @@
 /** An honest pool signs nothing that convicts it, whatever state its database comes back in (books rules 17 and 20). */
-import { rmSync } from 'node:fs';
+import { copyFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
+import type { Sql } from '../../pool/database/connect.ts';
+import { SLICES_FILE } from '../../pool/journal/journal.ts';
 import { encodeRecord } from '../../pool/journal/journal-record.ts';
 import type { PoolKey } from '../../pool/receipts/pool-key.ts';
 import type { Receipt } from '../../protocol/books/receipt.ts';
 import { EVIDENCE_FORMAT, judgeEvidence } from '../../protocol/evidence/receipt-evidence.ts';
-import { account, SLICE_CUTS } from '../pool/books-bed.ts';
+import { account, openBooks, SLICE_CUTS } from '../pool/books-bed.ts';
 import { freshIdentity } from '../pool/fresh-identity.ts';
 import { type FrontEnd, newPoolKey, openFrontEnd, openReceipts, type ReceiptsBed } from '../pool/receipts-bed.ts';
 
@@ -455,4 +457,114 @@ test('a share in two journals, which the books take in the other order after a f
     });
   }
   expect(held.map(({ work }) => work)).toEqual(['105', '200', '100', '200']);
+});
+
+/** A database that is another one from the first query on that has this text. */
+function fallingAt(text: string, before: Sql, fall: () => Promise<Sql>): Sql {
+  let present = before;
+  return new Proxy(before, {
+    get: (_, name) => Reflect.get(present, name),
+    apply: (_, __, [first, ...rest]: Parameters<Sql>) => {
+      const isThat = present === before && Array.isArray(first) && String(first).includes(text);
+      if (!isThat) return present(first, ...rest);
+      return fall().then((sql) => {
+        present = sql;
+        return sql(first, ...rest);
+      });
+    },
+  });
+}
+
+test('the books fall while a sheet is made: it is not signed in a term in which others have signed its shares', async () => {
+  const key = newPoolKey();
+  const [one, other] = [await openFrontEnd(), await openFrontEnd(undefined, 0xcd)];
+  const twice = share(0, 5n);
+  await one.write([twice, share(0, 100n)]);
+  await other.write([twice, share(0, 200n)]);
+  const [old, books] = [await openBooks(), await openBooks()];
+  onTestFinished(() => old.close().then(() => books.close()));
+  const second = await openReceipts(key, [other], books);
+  const sql = fallingAt('insert into signed_slices values', old.sql, async () => {
+    for (const height of [0, SLICE_CUTS]) await books.height(height);
+    await second.look();
+    await second.maker.round();
+    for (const end of [other, one]) await second.take(end);
+    await books.height(2 * SLICE_CUTS);
+    await second.look();
+    await second.maker.round();
+    expect(second.delivered).toEqual([`pplns/1/${other.bootId}`]);
+    return books.sql;
+  });
+  const bed = await openReceipts(key, [one], { ...old, sql });
+  for (const height of [0, SLICE_CUTS]) await old.height(height);
+  await bed.look();
+  for (const end of [one, other]) await bed.take(end);
+  await old.height(2 * SLICE_CUTS);
+  await bed.look();
+  await old.sql`update term set number = number + 100`;
+  for (let i = 0; i < 4; i++) await bed.maker.round();
+  expect(bed.delivered).toEqual([`pplns/1/${one.bootId}`]);
+  const { slices } = await second.view.ofAccount({ payload: account('miner 0'), after: 0 });
+  const [{ receipts, leaf, record }] = slices as [(typeof slices)[number]];
+  const evidence = { format: EVIDENCE_FORMAT, pool_key: '', receipts, leaf, record } as const;
+  expect(judgeEvidence(evidence, key.publicKey)).toMatchObject({ verdict: 'does_not', booked: 305n });
+});
+
+test('a copy that fills the hole of a journal, of which a sheet was signed before the books fell, signs none of it again', async () => {
+  const key = newPoolKey();
+  const end = await openFrontEnd();
+  const before = await openReceipts(key, [end]);
+  const work = async (bed: ReceiptsBed, take: () => Promise<void>) => {
+    for (const height of [0, SLICE_CUTS]) await bed.books.height(height);
+    await bed.look();
+    await bed.maker.round();
+    await take();
+    await bed.books.height(2 * SLICE_CUTS);
+    await bed.look();
+    await bed.maker.round();
+    const { slices } = await bed.view.ofAccount({ payload: account('miner 0'), after: 0 });
+    return slices;
+  };
+  await end.write(Array.from({ length: 40 }, () => share(0, 1n)));
+  const held = (await work(before, () => before.take(end))).flatMap(({ receipts }) => receipts);
+  expect(held.map(({ work }) => work)).toEqual(['40']);
+  const copy = await openFrontEnd(end.directory, 0xcd);
+  await copy.journal.append(end.records);
+  copy.records.push(...end.records);
+  copyFileSync(join(end.directory, end.bootId, SLICES_FILE), join(end.directory, copy.bootId, SLICES_FILE));
+  const after = await openReceipts(key, [copy]);
+  const damaged = async () => {
+    const { bootId, records } = end;
+    const entry = (sequence: number) => ({ bootId, sequence, slice: 1, record: records[sequence] as Uint8Array });
+    const sequences = [...end.records.keys()].filter((sequence) => sequence < 20 || sequence > 24);
+    const entries = sequences.map((sequence) => (sequence === 25 ? { ...entry(25), after: 19 } : entry(sequence)));
+    await after.books.fenced((transaction) => after.books.intake.take(transaction, entries));
+    await after.take(copy, { marked: true });
+  };
+  const slices = await work(after, damaged);
+  const [booked] = await after.books.sql`select total::text from slices where number = 1 and service = 0`;
+  expect(booked).toEqual({ total: '40' });
+  expect([slices, after.logged.join()]).toEqual([[], expect.stringContaining('what was signed of it before')]);
+});
+
+test('shares that an earlier release noted as counted before take no receipts from the journal where they count', async () => {
+  const key = newPoolKey();
+  const [one, other] = [await openFrontEnd(), await openFrontEnd(undefined, 0xcd)];
+  const [noted, twice] = [share(0, 5n), share(0, 6n)];
+  await other.write([noted, twice, share(0, 200n)]);
+  await one.write([share(1, 1n), noted, twice, share(1, 100n)]);
+  const bed = await openReceipts(key, [one]);
+  const second = await openReceipts(key, [other], bed.books);
+  for (const height of [0, SLICE_CUTS]) await bed.books.height(height);
+  for (const each of [bed, second]) await each.look();
+  for (const end of [other, one]) await bed.take(end);
+  await bed.books.sql`update doubled_shares set service = null, account_id = null, work = null, anchor_height = null,
+    identity = null where sequence = 1`;
+  await bed.books.height(2 * SLICE_CUTS);
+  for (const each of [bed, second]) {
+    await each.look();
+    await each.maker.round();
+  }
+  const { slices } = await bed.view.ofAccount({ payload: account('miner 0'), after: 0 });
+  expect(slices.flatMap(({ receipts }) => receipts.map(({ work }) => work))).toEqual(['211']);
 });

@@ -86,6 +86,8 @@ export class PoolFixture {
   readonly options: FixtureOptions;
   readonly clients = new Set<FixtureClient>();
   readonly judged: Judged[] = [];
+  /** Shares that were read and get no answer (v1). */
+  unanswered = 0;
   readonly subscribes: Subscribe[] = [];
   readonly #sessions = new Map<string, Session>();
   #doors: FixtureDoors | undefined;
@@ -183,7 +185,10 @@ export class PoolFixture {
   #onLine(client: FixtureClient, line: Bytes): void {
     const request = decodeRequest(line);
     const { silent, silentAfterLogin } = this.options;
-    if (silent || (silentAfterLogin && client.username !== undefined)) return;
+    if (silent || (silentAfterLogin && client.username !== undefined)) {
+      if ('method' in request && request.method === 'mining.submit') this.unanswered++;
+      return;
+    }
     if (request.kind === 'invalid') {
       client.send(`${encodeError(request.id, errorReply(request.code as Exclude<StratumCode, 28>, request.reason))}\n`);
       return;

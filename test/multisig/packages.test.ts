@@ -19,6 +19,7 @@ import {
   packageMass,
   packageMessages,
   packageWireBytes,
+  type SignedBy,
   withSignatures,
 } from '../../protocol/transactions/multisig-package.ts';
 import { decodeTransaction, MAX_TRANSACTION_BYTES } from '../../protocol/transactions/transaction.ts';
@@ -246,6 +247,22 @@ test('what the members cannot sign for is not packed: amounts that do not add up
   expect(codeOf(() => proposal(chain, two, [spend(1), spend(2, 0n)], pays()))).toBe('amount_range');
   const all = [spend(1, MAX_SUPPLY), spend(2, MAX_SUPPLY)];
   expect(codeOf(() => proposal(chain, two, all, pays(), { fee: MAX_SUPPLY }))).toBe('amount_range');
+});
+
+test('a package names each member that has signed once, in one order: nobody signs twice towards the threshold', () => {
+  const whole = signedBy(proposal(chain, two, [spend(1)], pays()), two.members[0]!, two.members[2]!);
+  const [one, other] = whole.signed as [SignedBy, SignedBy];
+  const codeWith = (...signed: readonly SignedBy[]) =>
+    codeOf(() => decodePackage(encodePackage({ ...whole, signed }), edge));
+  expect(codeWith(one, other)).toBe('nothing refused');
+  expect(codeWith()).toBe('nothing refused');
+  for (const signed of [
+    [other, one],
+    [one, one],
+    [one, other, other],
+  ])
+    expect(codeWith(...signed)).toBe('not_canonical');
+  expect(codeWith({ ...one, member: whole.descriptor.keys.length })).toBe('out_of_range');
 });
 
 test('packages that are cut short, made longer or have a flipped bit are refused', () => {

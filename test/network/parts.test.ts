@@ -362,6 +362,42 @@ test('of a peer that is too slow for more a block comes in parts, and is the rig
   ]);
 });
 
+test('who holds a block in parts until another has brought it has used that time', async () => {
+  const block = { header: new Uint8Array(312), body: new Uint8Array(CHUNK_BYTES) };
+  const id = blockId(block.header);
+  let now = 0;
+  const order = new AskOrder(() => now);
+  const bring = (peer: string) => order.over(order.asked(peer), 1);
+  order.joined('holds');
+  order.took('holds', 1 / 64, 'late');
+  const part = Promise.withResolvers<Uint8Array>();
+  const asked: string[] = [];
+  const fetch = new BlockFetch([id], {
+    peers: () => (asked.length === 0 ? ['holds'] : ['holds', 'honest']),
+    ask: async (peer, bytes) => {
+      asked.push(`${peer} ${decodeSyncQuestion(bytes).type}`);
+      return peer === 'holds' ? await part.promise : encodeBlocksAnswer([block]);
+    },
+    blame: () => undefined,
+    order,
+    isHere: () => false,
+  });
+  bring('honest');
+  now += 1_000;
+  expect((await fetch.take(id))?.from).toBe('honest');
+  part.resolve(
+    encodeChunk({ length: 312 + CHUNK_BYTES, bytes: concat(block.header, block.body).subarray(0, CHUNK_BYTES) }),
+  );
+  now += 2_000;
+  await new Promise((resolve) => setImmediate(resolve));
+  now += 2_000;
+  bring('holds');
+  bring('honest');
+  expect(asked).toEqual(['holds blockPart', 'honest blocks']);
+  expect(order.best(['holds', 'honest'])).toBe('honest');
+  fetch.close();
+});
+
 test('questions come back as they were', () => {
   const [id, other] = [3, 4].map((byte) => new Uint8Array(48).fill(byte)) as [Uint8Array, Uint8Array];
   for (const question of [

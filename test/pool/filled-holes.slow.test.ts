@@ -40,7 +40,7 @@ async function bed() {
     );
   const holes = async () => {
     const rows = await books.sql<{ after: number; until: number }[]>`select after::int, until::int from journal_holes
-      order by after, until`;
+      where after + 1 < until order by after, until`;
     return rows.map(({ after, until }) => `${after} to ${until}`);
   };
   return { books, records, take, holes };

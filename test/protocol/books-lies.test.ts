@@ -71,7 +71,7 @@ const FOUND_BY: Partial<Record<BooksFalse, readonly string[]>> = {
   ],
   reward_left_out: ['a block left out'],
   malformed: ['a block repeated', 'another network', 'another version', 'a sum beyond 128 bits', 'a negative sum'],
-  window_order: ['the window in another order'],
+  window_order: ['the window in another order', 'a window that begins with the own slice'],
   window_arithmetic: ['a part counted more', 'a total changed'],
   block_service: ['a block of solo in the list of PPLNS', 'a block of PPLNS called one of solo'],
   commitment: [

@@ -131,6 +131,11 @@ export const LIES: Readonly<Record<string, () => Lie>> = {
     const parts = before(honest).filter(({ slice }) => !honest.decisions.slices[slice - 3]!.has(keyOf(VICTIM)));
     return { proof: proofOver(honest, parts, BigInt(own(honest).window_work)), evidence: honest.evidence(SLICE) };
   },
+  'a window that begins with the own slice': () => {
+    const { slice, total_work: total } = own(honest);
+    const parts = [{ slice, total: BigInt(total) }, ...before(honest)];
+    return { proof: proofOver(honest, parts, BigInt(own(honest).window_work)), evidence: honest.evidence(SLICE) };
+  },
   'a W that is too small': () => ({
     proof: proofOver(honest, before(honest), BigInt(own(honest).window_work) / 3n),
     evidence: honest.evidence(SLICE),

@@ -53,6 +53,11 @@ test('files about two lists of one slice: the verdict and the exit code', async 
     expect(await verified(evidence), says).toMatchObject({ verdict, exit });
 });
 
+test('a file that names no kind of evidence is none, whatever name it has', async () => {
+  for (const format of [undefined, null, 1, '', 'constructor', '__proto__', 'svc-pool-evidence-2'])
+    expect(await verified({ format }), String(format)).toMatchObject({ why: 'malformed', exit: 1 });
+});
+
 test('files about credits that were not paid: what can be read takes a pool and a node, the rest is malformed', async () => {
   expect(unpaid.length).toBeGreaterThan(2);
   for (const { says, evidence, readable } of unpaid)

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { ml_dsa65 } from '@noble/post-quantum/ml-dsa.js';
 import { expect, test } from 'vitest';
 import { formatAddress } from '../../protocol/address.ts';
+import type { SliceRecord } from '../../protocol/books/books-slice.ts';
 import { branchDocument } from '../../protocol/books/pool-proof.ts';
 import {
   compareReceipts,
@@ -16,9 +17,16 @@ import {
 } from '../../protocol/books/receipt.ts';
 import { compareBytes, fromHex, toHex } from '../../protocol/bytes.ts';
 import { sumBranch, sumTree } from '../../protocol/crypto/sum-tree.ts';
-import { EVIDENCE_FORMAT, type Evidence, judgeEvidence, signedWork } from '../../protocol/evidence/receipt-evidence.ts';
+import {
+  EVIDENCE_FORMAT,
+  type Evidence,
+  isSignedRecord,
+  judgeEvidence,
+  signedWork,
+} from '../../protocol/evidence/receipt-evidence.ts';
 import { entryOfBytes } from '../../protocol/stratum/receipt-messages.ts';
 import { accountOf } from '../bridge/stratum-client.ts';
+import { honest } from './books-liar.ts';
 
 const key = ml_dsa65.keygen(new Uint8Array(32).fill(7));
 const other = ml_dsa65.keygen(new Uint8Array(32).fill(8));
@@ -154,6 +162,24 @@ test('two front ends add up, and two records of one slice convict by themselves'
   const rewritten = pool([[1, 100n]], [leaf(1, 'a', 60n)], { boot: 'ee'.repeat(8), chain: 'ef'.repeat(48) });
   const split = [first.receiptOf(1, 'a'), rewritten.receiptOf(1, 'a')];
   expect(judgeEvidence(evidence(split, null), key.publicKey)).toMatchObject({ charge: 'two_books' });
+});
+
+test('a record is the signed one only where its hash, root, accounts and total are those of the receipt', () => {
+  const [record, next] = honest.records as [SliceRecord, SliceRecord];
+  const { chain, root, accounts, total_work } = record;
+  const [receipt] = pool([[1, 5n]], [leaf(1, 'a', 100n)], { chain, root, accounts, total_work }).receipts as [Receipt];
+  expect(isSignedRecord(record, receipt)).toBe(true);
+  for (const wrong of [
+    { chain: next.chain },
+    { root: next.root },
+    { accounts: accounts + 1 },
+    { total_work: next.total_work },
+  ])
+    expect([wrong, isSignedRecord(record, { ...receipt, ...wrong })]).toEqual([wrong, false]);
+  // What the record calls its hash is not asked: another total has another one.
+  for (const told of [{ total_work: '1' }, { previous: next.previous }, { fee_ppm: 1 }])
+    expect(isSignedRecord({ ...record, ...told }, { ...receipt, ...told } as Receipt)).toBe(false);
+  expect(isSignedRecord(null as never, receipt)).toBe(false);
 });
 
 test('the vectors hold: each receipt under the key, the evidence as it says', () => {

@@ -29,6 +29,15 @@ test('a device, a pipe, a directory and a file that is too long are refused at o
   // A file whose size the system does not tell is read up to the limit all the same.
   expect(readSmallFile('/proc/self/status')).toContain('Pid:');
   expect(() => readSmallFile('/proc/self/status', 10)).toThrow('more than 10 bytes');
+  // Longer than what is asked for first.
+  const maps = readSmallFile('/proc/self/maps');
+  expect(maps.length).toBeGreaterThan(9_000);
+  const broken = maps
+    .trimEnd()
+    .split('\n')
+    .filter((line) => !/^[0-9a-f]+-[0-9a-f]+ [-rwxsp]{4} [0-9a-f]+ /.test(line));
+  expect(broken).toEqual([]);
+  expect(() => readSmallFile('/proc/self/maps', 9_000)).toThrow('more than 9000 bytes');
 });
 
 test('a config file without an end is a usage error', () => {

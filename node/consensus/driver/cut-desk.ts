@@ -178,8 +178,8 @@ export class CutDesk {
       verdict(cut.header.height, name, false, admitted.impossible);
       return false;
     }
-    // The pool has it, or nobody should.
-    if (admitted !== 'later') arrived.delete(nameOf(block.id));
+    // The pool has it, or nobody should. One that a cut registered before is in no pool: this cut's verdict says so.
+    if (admitted === 'wrong_body' || ledger.isHere(block.id)) arrived.delete(nameOf(block.id));
     if (admitted === 'wrong_body') blame(block.from);
     return true;
   }

@@ -235,7 +235,7 @@ export class BlockFetch {
       this.#late(question);
       this.#fill();
     }, LATE_MILLIS);
-    let won: number | undefined = 0;
+    let won = 0;
     try {
       won = await this.#get(peer, ids);
     } catch (error) {
@@ -269,8 +269,8 @@ export class BlockFetch {
     this.#wanted = [...lacking, ...this.#wanted].sort((a, b) => place(a) - place(b));
   }
 
-  /** What it brought. Undefined where it came from another meanwhile. */
-  async #get(peer: PeerName, ids: readonly Bytes[]): Promise<number | undefined> {
+  /** What it brought. */
+  async #get(peer: PeerName, ids: readonly Bytes[]): Promise<number> {
     const { ask, order } = this.#with;
     const [asked, since] = [ids.length / MAX_BLOCKS, order.steady()];
     const isInParts = ids.length === 1 && order.portionOf(peer) <= asked;
@@ -278,7 +278,7 @@ export class BlockFetch {
       const blocks = isInParts
         ? await this.#inParts(peer, ids[0] as Bytes)
         : decodeBlocksAnswer(await ask(peer, encodeSyncQuestion({ type: 'blocks', ids })));
-      const won = blocks && this.#receive(peer, ids, blocks);
+      const won = typeof blocks === 'number' ? blocks : this.#receive(peer, ids, blocks);
       if (won === 1 && order.steady() - since <= SOON_MILLIS) order.took(peer, asked, 'soon');
       return won;
     } finally {
@@ -286,11 +286,11 @@ export class BlockFetch {
     }
   }
 
-  /** One block may be too long for a line that is too slow for more. */
-  async #inParts(peer: PeerName, id: Bytes): Promise<readonly (AnsweredBlock | undefined)[] | undefined> {
+  /** One block may be too long for a line that is too slow for more. Where it came from another meanwhile: how much of it this peer had brought in the same time. */
+  async #inParts(peer: PeerName, id: Bytes): Promise<readonly (AnsweredBlock | undefined)[] | number> {
     const parts: Bytes[] = [];
     for (let [from, length] = [0, 1]; from < length; from += CHUNK_BYTES) {
-      if (this.#closed || !this.#lacking.has(nameOf(id))) return undefined;
+      if (this.#closed || !this.#lacking.has(nameOf(id))) return from / length;
       const part = decodeChunk(await this.#with.ask(peer, encodeSyncQuestion({ type: 'blockPart', id, from })));
       if (part.length === 0) return [undefined];
       if (from === 0) length = part.length;
