@@ -145,7 +145,8 @@ export const cutLedgerOf = (parts: CutLedgerParts): CutLedger => {
     },
     isHere: (id) => parts.pool.get(id) !== undefined,
     admit: (header, body, cut) => admit(header, body, cut, parts),
-    forget: (ids) => door.forget(ids),
+    // What is read of them while a cut that takes them is written says that no cut did.
+    forget: (ids) => final.between(() => door.forget(ids)),
     examineHeader: (header) => door.examineHeader(header),
     execute: (cut) => {
       try {

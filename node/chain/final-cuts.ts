@@ -51,10 +51,20 @@ export class FinalCuts {
     return this.#signers;
   }
 
+  /** Not while a cut is written. */
+  async between<T>(run: () => Promise<T>): Promise<T> {
+    const { progress } = this.#with;
+    while (progress.sealing !== undefined) await progress.sealing.catch(() => undefined);
+    return await run();
+  }
+
   /** One cut at a time, from making to its end. */
   async oneCut(make: () => Promise<CutEffects>): Promise<CutEffects> {
+    return await this.between(() => this.#seal(make));
+  }
+
+  async #seal(make: () => Promise<CutEffects>): Promise<CutEffects> {
     const { progress, end, chain } = this.#with;
-    while (progress.sealing !== undefined) await progress.sealing.catch(() => undefined);
     if (end.isStopped) throw end.reason;
     const sealing = make();
     progress.begin(sealing);

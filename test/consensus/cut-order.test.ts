@@ -165,3 +165,19 @@ test('a cut that names a block of the cut before is refused, and the block is as
   await until(() => verdicts.length > 0 || asked > 1);
   expect({ verdicts, asked }).toEqual({ verdicts: [false], asked: 1 });
 });
+
+test('blocks that are doubted while a cut with them is written stay on record', async () => {
+  network = new DrivenNetwork();
+  const { node } = await network.start('a');
+  for (let height = 1; height <= 3; height++) {
+    const id = await mineOn(node, payout);
+    const desk = deskOn(node.ledger);
+    const proposal = await desk.build(height, 0, undefined, () => node.chain.head().timestampMillis + 2 * CUT_MILLIS);
+    const writing = node.ledger.commit(desk.decided(proposal) as AppliedCut, UNSIGNED);
+    await undefined;
+    await node.ledger.forget([id]);
+    await writing;
+    expect(node.chain.block(id)?.registeredHeight).toBe(height);
+    expect(node.chain.blockBody(id)).toBeDefined();
+  }
+});

@@ -387,7 +387,7 @@ export class ConsensusDriver {
       this.#queue.push([decision]);
     } else if (doubted !== undefined && !valid) this.#refute(cut, doubted, reason);
     else if (decision !== undefined)
-      this.#doubt({ cut, kind: PRECOMMIT, round: decision.proof.round }).catch((error) => this.#fail(error));
+      this.#queue.push([{ do: 'fault', cut, kind: PRECOMMIT, round: decision.proof.round }]);
     this.#feed({ type: 'checked', height, cut, valid });
   }
 
