@@ -8,7 +8,7 @@ import { readCertificate } from './connection/certificate.ts';
 import type { StratumValues } from './options.ts';
 
 /** Listeners, journals, the database's and the node's connections. */
-const OWN_FILES = 1_024;
+const OWN_FILES = 2_048;
 const DAY_MILLIS = 86_400_000;
 const SOON_DAYS = 14;
 
@@ -25,7 +25,7 @@ export const stratumDoctor = (
     PROGRAM_BYTES + (values.network !== 'development' && values.powMode === 'full' ? DATASET_BYTES : 0),
     'start with --pow-mode light, which verifies fewer shares a second',
   ),
-  openFilesCheck(OWN_FILES + values.maxConnections, values.dataDir ?? ''),
+  openFilesCheck(OWN_FILES + Math.ceil((4 * values.maxConnections) / 3), values.dataDir ?? ''),
   ...certificateChecks(values.tlsCert, values.tlsKey, now()),
   ...miningListenerChecks(values.node),
 ];

@@ -177,7 +177,7 @@ export function limitsOf(values: StratumValues): StratumLimits {
   const burst = D.submits.burst / D.submits.perSecond;
   return {
     ...D,
-    connections: Math.min(values.maxConnections, roomForConnections()),
+    connections: Math.min(values.maxConnections, roomForConnections().miners),
     connectionsPerAddress: values.maxPerAddress,
     loginMillis: values.loginTime,
     idleMillis: values.idleTime,

@@ -32,7 +32,7 @@ export class ClientPlaces implements Places {
   readonly #byClient = new Map<string, number>();
   #all = 0;
 
-  constructor(limits: PlaceLimits, proxies?: TrustedProxies, room = roomForConnections()) {
+  constructor(limits: PlaceLimits, proxies?: TrustedProxies, room = roomForConnections().door) {
     this.#limits = { ...limits, connections: Math.min(limits.connections, room) };
     this.#proxies = proxies;
   }

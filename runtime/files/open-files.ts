@@ -16,6 +16,8 @@ export function openFilesLimit(process: string | number = 'self'): number {
 /** For files of a program's own, and for connections that it opens itself. */
 const OWN_FILES = 2_048;
 
-/** As many connections as a listener may admit. */
-export const roomForConnections = (limit = openFilesLimit()): number =>
-  Math.floor(Math.max(limit / 2, limit - OWN_FILES));
+/** As many connections as the listeners of a process may admit: it may have one for miners, and a door beside it. */
+export function roomForConnections(limit = openFilesLimit()): { readonly miners: number; readonly door: number } {
+  const room = Math.max(limit / 2, limit - OWN_FILES);
+  return { miners: Math.floor((room * 3) / 4), door: Math.floor(room / 4) };
+}

@@ -16,14 +16,16 @@ test.each([
   [4_096, 2_048],
   [65_536, 63_488],
   [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY],
-])('of %d files %d are for connections', (limit, room) => {
-  expect(roomForConnections(limit)).toBe(room);
+])('of %d files %d are for connections: of miners and of the door beside them together', (limit, room) => {
+  const { miners, door } = roomForConnections(limit);
+  expect(miners + door).toBe(room);
+  expect(door).toBe(room / 4);
 });
 
 test('a listener admits no more connections than the process has room for', () => {
-  const places = new ClientPlaces({ connections: 16_384 }, undefined, roomForConnections(400));
+  const places = new ClientPlaces({ connections: 16_384 }, undefined, roomForConnections(400).door);
   const taken = Array.from({ length: 1_000 }, (_, i) => places.take(`10.1.${i >> 8}.${i & 255}`, '10.0.0.1'));
-  expect(taken.filter((name) => name !== undefined)).toHaveLength(200);
+  expect(taken.filter((name) => name !== undefined)).toHaveLength(50);
 });
 
 test('a thread that cannot read the size of its process goes on, and looks again', () => {
