@@ -65,7 +65,7 @@ export class JournalTally {
   readonly #leftOut: LeftOut;
   /** The first and the last share that a sheet counts, by service and range. */
   readonly #spans: readonly (readonly Ends[])[];
-  /** Shares that counted before, by range: of both services, as of some on record the service is not known. */
+  /** What is on record as counted before, by range: of both services, and of what an earlier release noted no shares too. */
   readonly #passedOver: readonly number[][];
   #at = 0;
   #next = 0;
@@ -105,15 +105,13 @@ export class JournalTally {
       return;
     }
     const record = decoded.value;
+    const isDoubled = this.#isDoubled(sequence);
+    if (isDoubled) this.#passedOver[this.#at]?.push(sequence);
     if (record.kind !== 'share') return;
     const isFirst = this.#isFirst(record.identity);
-    if (this.#isDoubled(sequence)) {
-      this.#passedOver[this.#at]?.push(sequence);
-      return;
-    }
     const service = SERVICES.indexOf(record.service);
     const range = this.#ranges[this.#at];
-    if (!isFirst || this.#isLeftOut(record, range)) return;
+    if (isDoubled || !isFirst || this.#isLeftOut(record, range)) return;
     const held = range?.held ?? null;
     if (range !== undefined && held !== null && (sequence <= held.after || sequence > held.through))
       this.#unheld.add(range.slice);

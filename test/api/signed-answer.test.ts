@@ -3,6 +3,7 @@
 import { sha384 } from '@noble/hashes/sha2.js';
 import { ml_dsa65 } from '@noble/post-quantum/ml-dsa.js';
 import { expect, test } from 'vitest';
+import { PinnedNode } from '../../protocol/api/pinned-node.ts';
 import {
   ANSWER_HEADERS,
   answerMessage,
@@ -95,4 +96,38 @@ test('an answer without headers is unsigned, never an exception', () => {
   for (const junk of ['', 'zz', '-1', '1e3', 'é'.repeat(200), 'A'.repeat(6618)])
     for (const name of Object.keys(headers))
       expect(judged({ ...answer, header: (n) => (n === name ? junk : headers[n]) }).ok).toBe(false);
+});
+
+test('the key of a pinned node is asked for again where it could not be read, kept where it could, and nobody else’s is believed', async () => {
+  const identity = toHex(serviceIdentity(keys.publicKey));
+  const document = {
+    api_version: 1,
+    identity,
+    public_key: toHex(keys.publicKey),
+    algorithm: 'ML-DSA-65',
+    envelope_version: 1,
+    chain_id: toHex(envelope.chainId),
+  };
+  const foreign = ml_dsa65.keygen(new Uint8Array(32).fill(8)).publicKey;
+  const answers: unknown[] = [
+    undefined,
+    { ...document, public_key: toHex(foreign) },
+    { ...document, identity: toHex(serviceIdentity(foreign)), public_key: toHex(foreign) },
+    { ...document, algorithm: 'none' },
+    document,
+  ];
+  const node = new PinnedNode({ identity }, async () => {
+    const next = answers.shift();
+    if (next === undefined) throw new Error('fetch failed');
+    return next;
+  });
+  const raw = { status: 200, bytes: envelope.answerBody, header: (name: string) => headers[name] };
+  const prove = (change: object = {}) => node.prove(envelope, { ...raw, ...change } as never);
+  await expect(prove()).rejects.toThrow('fetch failed');
+  for (let i = 0; i < 2; i++) await expect(prove()).rejects.toThrow('another identity');
+  await expect(prove()).rejects.toThrow('not an identity document');
+  await prove();
+  await prove();
+  expect(answers).toEqual([]);
+  await expect(prove({ status: 500 })).rejects.toMatchObject({ code: 'client_answer_unproven' });
 });

@@ -1,8 +1,12 @@
-/** Parts of a session that need no connection: its totals, and whose generations are whose. */
+/** Parts of a session that need no connection: its totals, whose generations are whose, and what a restart keeps. */
 import { expect, test } from 'vitest';
 import { endOfGenerations } from '../../bridge/session/job-log.ts';
+import { KeptSessions } from '../../bridge/session/kept-sessions.ts';
+import { sessionEntry } from '../../bridge/session/session-entries.ts';
 import { Tally } from '../../bridge/session/tally.ts';
+import { concat } from '../../protocol/bytes.ts';
 import { CODE } from '../../protocol/stratum/errors.ts';
+import { waiting } from '../pool/waiting-session.ts';
 
 test('a share of a job that is over counts as stale, every other refusal under its reason, and all of them for the credit', () => {
   const tally = new Tally();
@@ -35,4 +39,19 @@ test('terms end where the next ones of their own owner begin', () => {
   const ends = all.map((one) => endOfGenerations(one, all));
   const never = Number.POSITIVE_INFINITY;
   expect(ends).toEqual([9, 6, never, never, 12, never]);
+});
+
+test('a session of before a restart is taken once, while it can be resumed: two connections would count its shares twice', () => {
+  const bootId = new Uint8Array(8).fill(7);
+  const kept = new KeptSessions({ bootId, resumeMillis: 1_000, maxSessions: 3 });
+  const log = (...ids: readonly string[]) => concat(...ids.map((id, i) => sessionEntry(waiting(id), 2_000 + i)));
+  kept.read(log('old', 'a', 'b', 'a', 'c'));
+  expect(kept.size).toBe(3);
+  // The oldest left its place; one that was noted again is a newer one.
+  expect(kept.take('old', 2_000)).toBeNull();
+  expect(kept.take('a', 3_004)).toMatchObject({ record: { id: 'a', bootId, accepted: 5 }, isShared: false });
+  expect(kept.take('a', 3_004)).toBeNull();
+  // It lasted to the end of its process, which is the newest note.
+  expect(kept.take('b', 3_005)).toBeNull();
+  expect([kept.take('c', 3_004)?.record.id, kept.size]).toEqual(['c', 0]);
 });

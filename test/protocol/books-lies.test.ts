@@ -1,5 +1,6 @@
 /** Books rule 13: a pool that lies, however consistently, is never called proven. */
 import { describe, expect, test } from 'vitest';
+import { ApiError } from '../../protocol/api/client-calls.ts';
 import { gatherEvidence } from '../../protocol/books/books-evidence.ts';
 import { type BooksFalse, judgeList, judgeProof } from '../../protocol/books/books-verdict.ts';
 import type { PoolList, PoolProof } from '../../protocol/books/pool-proof.ts';
@@ -155,10 +156,14 @@ describe('a pool that lies is never called proven', () => {
     // As if its anchor were of an earlier slice: the node is asked for the block itself.
     rewards.delete(proof.blocks[0]!.transaction_id);
     const { pool, node } = sourcesOf({ proof, evidence: { ...evidence, rewards } });
-    const block = async () => {
-      throw new Error('fetch failed');
+    const verdictWith = async (error: Error) => {
+      const block = () => Promise.reject(error);
+      const found = await gatherEvidence(proof, { pool, node: { ...node, block } as never });
+      return judgeProof(proof, found).verdict;
     };
-    const found = await gatherEvidence(proof, { pool, node: { ...node, block } as never });
-    expect(judgeProof(proof, found).verdict).toBe('unchecked');
+    for (const error of [new Error('fetch failed'), new ApiError('too_many_requests', 429, 'later')])
+      expect(await verdictWith(error)).toBe('unchecked');
+    // One that answers that there is no such block has told something.
+    expect(await verdictWith(new ApiError('block_unknown', 404, 'none'))).toBe('false');
   });
 });

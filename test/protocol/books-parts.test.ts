@@ -1,10 +1,14 @@
 /** What a checker of a pool's books reads, part by part: at its bounds, with something left out, or of another form. */
 import { expect, test } from 'vitest';
-import { newPayments } from '../../protocol/books/account-payments.ts';
+import { newPayments, readPayoutTerms } from '../../protocol/books/account-payments.ts';
 import { SOLO_MARK, serviceOfExtranonce, UNIQUE_BYTES } from '../../protocol/books/block-service.ts';
+import { commitmentPayload } from '../../protocol/books/books-commitment.ts';
 import { gatherEvidence } from '../../protocol/books/books-evidence.ts';
 import { judgeList, judgeProof } from '../../protocol/books/books-verdict.ts';
+import { readPayouts } from '../../protocol/books/ledger-payouts.ts';
+import { checkPoolList, checkPoolProof } from '../../protocol/books/pool-proof.ts';
 import { PoolOmission } from '../../protocol/books/pool-silence.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
 import { encodeExtranonce, MAX_EXTRANONCE } from '../../protocol/ledger/tag.ts';
 import { copy, honest, lyingBooks, renamed, SLICE, VICTIM } from './books-liar.ts';
 import { sourcesOf } from './books-sources.ts';
@@ -77,6 +81,20 @@ test('terms and records of another form are refused, and none is longer than any
     ).rejects.toThrow('no such form');
 });
 
+test('a document of whatever form is refused, and no reader of it ends', () => {
+  const proof = honest.proof(SLICE, VICTIM);
+  const list = honest.list(SLICE);
+  const names = new Set([...Object.keys(proof), ...Object.keys(list)]);
+  expect([checkPoolProof(proof).valid, checkPoolList(list).valid]).toEqual([true, true]);
+  for (const name of names)
+    for (const value of [null, 5, 'x', [null], {}, [{}]]) {
+      const wrong = { [name]: value };
+      if (name in proof)
+        expect([name, value, checkPoolProof({ ...proof, ...wrong }).valid]).toEqual([name, value, false]);
+      if (name in list) expect([name, value, checkPoolList({ ...list, ...wrong }).valid]).toEqual([name, value, false]);
+    }
+});
+
 test('an extranonce shows its service only in the form that pools make', () => {
   const shown = (bytes: number, mark: number) => {
     const unique = new Uint8Array(bytes);
@@ -118,6 +136,86 @@ test('a payment is denied by a node that has read its cut without it, and not by
   expect(await read(100, 1)).toEqual({ found: new Map([['t1', { atoms: 5n, height: 100 }]]), denied: 0 });
   expect(await read(100, 0)).toEqual({ found: new Map(), denied: 1 });
   expect(await read(99, 0)).toEqual({ found: new Map(), denied: 0 });
+});
+
+test('a check reads a few payouts of a pool, however many it made and whatever it lists', async () => {
+  const reads: number[] = [];
+  const hexOf = (n: number) => n.toString(16).padStart(96, '0');
+  const carrying = (n: number) => commitmentPayload({ number: n + 1, slice: SLICE, head: 'ab'.repeat(48) });
+  const readWith = async (payload: (n: number) => string, rows: readonly unknown[] = []) => {
+    reads.length = 0;
+    return await readPayouts(
+      { slice: SLICE, address: 'pool', sliceCuts: 10 },
+      {
+        pool: async () => ({ commitments: rows }),
+        node: {
+          addressChanges: async ({ after_height: after }: { after_height: number }) => ({
+            changes: Array.from({ length: 500 }, (_, n) => ({
+              kind: n % 2 === 0 ? 'spent' : 'received',
+              transaction_id: hexOf(n),
+              finalized_height: after + 1 + n,
+            })),
+            indexed_height: 10_000,
+          }),
+          cutTransactions: async ({ height }: { height: number }) => {
+            const n = height - (SLICE + 1) * 10 - 1;
+            reads.push(n);
+            const transaction = { transaction_id: hexOf(n), outcome: 'finalized', payload_hex: payload(n) };
+            return { transactions: [transaction] };
+          },
+        } as never,
+      },
+    );
+  };
+  const { found, isPartial } = await readWith(carrying);
+  expect([found.length, isPartial, reads]).toEqual([4, false, [0, 2, 4, 6]]);
+  // Merges hide no payout that is near; that none is found among so many proves nothing.
+  expect((await readWith((n) => (n < 100 ? '' : carrying(n)))).found).toHaveLength(4);
+  expect([await readWith(() => ''), reads.length]).toEqual([{ found: [], isPartial: true }, 64]);
+  const row = { number: 1, state: 'finalized', transaction_id: hexOf(7), final_height: 5, slice: null, head: null };
+  for (const wrong of [[null], [{ ...row, final_height: -1 }], [{ ...row, transaction_id: 5 }], [row, row, row]])
+    await expect(readWith(carrying, wrong)).rejects.toThrow('no such form');
+});
+
+test('when a pool pays is read in one form, and its promises are bounded by what the ledger can show', async () => {
+  const DAY = 86_400_000;
+  const termsWith = (changes: object, account: object = {}, finals = 0) =>
+    readPayoutTerms('miner', async (path) => {
+      if (path === 'pool') return { payouts: { interval_seconds: 3_600, paused: false, ...changes } };
+      if (path.startsWith('payments')) return { payments: Array.from({ length: finals }, (_, i) => paid(i)) };
+      return { payout_minimum: '7', ...account };
+    });
+  const earlier = { amount: '9', until_millis: 5 };
+  expect(await termsWith({}, { payout_minimums: [earlier] })).toEqual({
+    minimum: 7n,
+    earlier: [{ atoms: 9n, untilMillis: 5 }],
+    intervalMillis: 3_600_000,
+    isPaused: false,
+    resumedMillis: undefined,
+    advanced: 0n,
+  });
+  // Nobody waits for ever: longer than a week counts as a week.
+  expect((await termsWith({ interval_seconds: 1e12, resumed_millis: 5 })).intervalMillis).toBe(7 * DAY);
+  // What a pool says to have paid in advance counts as far as it lists payments.
+  expect((await termsWith({}, { advanced: '100' }, 3)).advanced).toBe(15n);
+  expect((await termsWith({}, { advanced: '12' }, 3)).advanced).toBe(12n);
+  for (const [changes, account] of [
+    [{ interval_seconds: '5' }],
+    [{ interval_seconds: -1 }],
+    [{ interval_seconds: null }],
+    [{ paused: 'no' }],
+    [{}, { payout_minimum: 7 }],
+    [{}, { payout_minimum: '-7' }],
+    [{}, { payout_minimums: null }],
+    [{}, { payout_minimums: {} }],
+    [{}, { payout_minimums: 'none' }],
+    [{}, { payout_minimums: [null] }],
+    [{}, { payout_minimums: [{ amount: '9', until_millis: 0.5 }] }],
+    [{}, { payout_minimums: [{ amount: '0.5', until_millis: 5 }] }],
+    [{}, { payout_minimums: Array(257).fill(earlier) }],
+    [{}, { advanced: '-1' }],
+  ] as const)
+    await expect(termsWith(changes, account), JSON.stringify([changes, account])).rejects.toThrow(ProtocolError);
 });
 
 test('payments are read to the end of twenty pages, and a pool that lists more is not followed', async () => {

@@ -50,6 +50,10 @@ describe('an honest pool', () => {
     expect(missing(judged({ records: all.records!.slice(0, 10) }))).toEqual(['records_reach', 'commitments']);
     expect(missing(judged({ targets: null }))).toEqual(['target']);
     expect(missing(judged({ rewards: null }))).toEqual(['rewards']);
+    const [, ...others] = honest.proof(SLICE, VICTIM).blocks;
+    const paid = new Map(others.map(({ transaction_id: id }) => [id, all.rewards!.get(id)!]));
+    expect(missing(judged({ rewards: paid, lateRewards: null }))).toEqual(['rewards']);
+    expect(judged({ rewards: paid })).toEqual({ verdict: 'false', reason: 'reward_unknown' });
     expect(missing(judged({ otherBlocks: null }))).toEqual(['other_service']);
     expect(missing(judged({ blockServices: null }))).toEqual(['block_service']);
     expect(missing(judged({ commitments: null }))).toEqual(['commitments']);
