@@ -1,10 +1,12 @@
 /** Parts of a session that need no connection: its totals, whose generations are whose, and what a restart keeps. */
 import { expect, test } from 'vitest';
+import type { KeptTemplate } from '../../bridge/nodes/template-store.ts';
 import { endOfGenerations } from '../../bridge/session/job-log.ts';
 import { KeptSessions } from '../../bridge/session/kept-sessions.ts';
-import { sessionEntry } from '../../bridge/session/session-entries.ts';
+import { sessionEntry, templatesEntry } from '../../bridge/session/session-entries.ts';
 import { Tally } from '../../bridge/session/tally.ts';
 import { concat } from '../../protocol/bytes.ts';
+import { HEADER_BYTES } from '../../protocol/ledger/header.ts';
 import { CODE } from '../../protocol/stratum/errors.ts';
 import { waiting } from '../pool/waiting-session.ts';
 
@@ -54,4 +56,20 @@ test('a session of before a restart is taken once, while it can be resumed: two 
   // It lasted to the end of its process, which is the newest note.
   expect(kept.take('b', 3_005)).toBeNull();
   expect([kept.take('c', 3_004)?.record.id, kept.size]).toEqual(['c', 0]);
+});
+
+test('jobs after a restart are numbered above all of before: a share on one of those must not name another', () => {
+  const kept = new KeptSessions({ bootId: new Uint8Array(8), resumeMillis: 1_000, maxSessions: 3 });
+  const body = { epochLength: 1, fees: 0n, parents: [], transactions: [] } as unknown as KeptTemplate;
+  const place = { header: new Uint8Array(HEADER_BYTES), epoch: 0, draws: 2, isFresh: false, cutHeight: 0, told: 0 };
+  for (const serials of [
+    [5, 6],
+    [9, 10],
+    [7, 8],
+  ]) {
+    const templates = serials.map((serial, draw) => ({ ...place, serial, draw }));
+    kept.read(templatesEntry({ templates, headHeight: 7, clean: false }, [body, body], 1_000));
+  }
+  expect(kept.newestSerial).toBe(10);
+  expect(kept.publications({ graceMillis: 0, memoryMillis: 0 }).at(-1)?.templates).toHaveLength(2);
 });
