@@ -27,6 +27,12 @@ export class FairShare {
     return this.#taken.size;
   }
 
+  /** What it has taken and was not regained. */
+  taken(client: string, nowMillis: number): number {
+    this.#regain(nowMillis);
+    return this.#of(client);
+  }
+
   has(client: string, nowMillis: number, cost = 1): boolean {
     this.#regain(nowMillis);
     return this.#of(client) + cost <= this.#rate.burst - this.#sum;

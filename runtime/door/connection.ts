@@ -4,6 +4,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { MonotonicClock } from '../clock/clock.ts';
 import { LAST_WORDS_MILLIS } from './last-words.ts';
+import type { Opened } from './opened.ts';
 import type { Waiting } from './waiting.ts';
 
 /** The times of DoorLimits that a connection is measured by. */
@@ -25,6 +26,7 @@ export type ConnectionLists = {
   /** Those that speak HTTP; an opened WebSocket is its owner's. */
   readonly all: Set<Connection>;
   readonly waiting: Waiting<Connection>;
+  readonly opened: Opened<Connection>;
   /** Milliseconds of a steady clock. */
   readonly now: MonotonicClock;
 };
@@ -35,7 +37,7 @@ export class Connection {
   readonly isNear: boolean;
   /** The name its place is counted under; it changes where a proxy names the client (the owner moves the count). */
   place: string;
-  /** Who holds its bytes: a proxy has many clients, and one of them at a time. */
+  /** Who holds its bytes, or it as a WebSocket: a proxy has many clients, and one of them at a time. */
   client: string;
   readonly #lists: ConnectionLists;
   #since: number;
@@ -125,11 +127,18 @@ export class Connection {
     this.#lists.waiting.delete(this);
   }
 
-  /** It became a WebSocket, owned by another object, or was closed. */
+  /** It became a WebSocket, owned by another object. */
+  open(): void {
+    this.handOver();
+    if (!this.#isKept) this.#lists.opened.add(this, this.client);
+  }
+
+  /** It is no HTTP any more, or was closed. */
   handOver(): void {
     this.#answeredTo = Number.POSITIVE_INFINITY;
     this.#lists.all.delete(this);
     this.#lists.waiting.delete(this);
+    this.#lists.opened.delete(this);
   }
 
   /** The answer under way is a large one and has this much longer, for a client that goes on reading. */

@@ -20,6 +20,7 @@ import { ClientTurns } from './client-turns.ts';
 import { Connection, connectionOf } from './connection.ts';
 import { admitsHost, hostNameOf } from './host-name.ts';
 import { headAndBody, lastWords, type Words } from './last-words.ts';
+import { Opened } from './opened.ts';
 import { type HeadFault, limitPackets, MAX_HEADERS } from './packet-limit.ts';
 import { ClientPlaces, type PlaceLimits, type Places } from './places.ts';
 import { readTarget, type Target } from './target.ts';
@@ -121,6 +122,8 @@ const MESSAGES = {
 const UPGRADE_WITH_BODY = 'a request for a WebSocket has no body';
 
 const LOOK_MILLIS = 1_000;
+/** Where all places are taken, a connection that has waited this long for its client goes before any WebSocket. */
+const IDLE_MILLIS = 1_000;
 /** Requests of one connection without an answer. Hardly any program sends the next before it has the answer. */
 const MAX_PIPELINED = 8;
 /** How long a stop waits for requests that are being handled. */
@@ -139,6 +142,7 @@ export class Door {
   /** Those and the WebSockets that some of them became. */
   readonly #all = new Set<Connection>();
   readonly #waiting = new Waiting<Connection>();
+  readonly #opened = new Opened<Connection>();
   readonly #turns: ClientTurns | undefined;
   readonly #words: NonNullable<DoorHandlers['words']>;
   /** One timer for all sockets: there may be tens of thousands. */
@@ -239,17 +243,21 @@ export class Door {
       socket.destroy();
       return;
     }
-    const lists = { all: this.#connections, waiting: this.#waiting, now: this.#now };
+    const lists = { all: this.#connections, waiting: this.#waiting, opened: this.#opened, now: this.#now };
     limitPackets(socket, MAX_PIPELINED, (fault) => this.#refuseHead(socket, fault));
     this.#all.add(new Connection(socket, place, isSameMachine(remoteAddress, localAddress), lists));
     socket.on('close', this.#gone);
   }
 
-  /** If all places are taken, the connection that has waited longest for its client is closed. */
+  /** If all places are taken, the connection that has waited longest for its client is closed, or a WebSocket of a network that holds many. */
   #placeFor(remote: string, local: string): string | undefined {
     const place = this.#places.take(remote, local);
     if (place !== undefined || this.#places.isFull?.(remote, local) !== true) return place;
-    const displaced = this.#waiting.longest(isSameMachine(remote, local));
+    const isNear = isSameMachine(remote, local);
+    const longest = this.#waiting.longest(isNear);
+    // Where WebSockets hold nearly all places, those who come would only displace each other.
+    const isIdle = longest !== undefined && longest.waitedMillis > IDLE_MILLIS;
+    const displaced = isIdle ? longest : (this.#opened.ofMany(clientKey(remote), isNear) ?? longest);
     if (displaced === undefined) return undefined;
     this.#displace(displaced);
     return this.#places.take(remote, local);

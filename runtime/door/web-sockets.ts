@@ -137,7 +137,7 @@ export class WebSockets {
     if (protocol === undefined) delete request.headers['sec-websocket-protocol'];
     else request.headers['sec-websocket-protocol'] = protocol;
     this.#server.handleUpgrade(request, socket, Buffer.from(head), (opened) => {
-      connectionOf(socket)?.handOver();
+      connectionOf(socket)?.open();
       // A broken frame is answered with a close by the library, and a broken connection is closed: nothing is left to do.
       opened.on('error', ignore);
       if (this.#pinger !== undefined) this.#keep(opened);

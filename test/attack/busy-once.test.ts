@@ -3,6 +3,7 @@
  * it is asked again in the same batch, whatever the others do. In virtual time.
  */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { CHUNK_BYTES } from '../../node/network/snapshots/snapshot-messages.ts';
 import { LiarsBed, passing, pause } from './liars.ts';
 
 beforeEach(() => {
@@ -31,3 +32,19 @@ test.each(['busy', 'silent'] as const)(
     await passing(() => false, 60_000, 1_000);
   },
 );
+
+test('a peer that is busy at every second question brings a block in parts', async () => {
+  const bed = new LiarsBed(200, 100, 384, { bodyBytes: () => 2 * CHUNK_BYTES });
+  bed.height = 98;
+  let asked = 0;
+  bed.join('honest', bed.tip, async (question) => {
+    await pause(100);
+    return question.type === 'blockPart' && asked++ % 2 === 1 ? 'busy' : bed.truth(question);
+  });
+  bed.sync.heights.orders.blocks.took('honest', 1 / 64, 'late');
+  bed.sync.start();
+  expect(await passing(() => bed.height === bed.tip, 60_000)).toBeLessThan(60_000);
+  expect(asked).toBeGreaterThan(3);
+  void bed.sync.close();
+  await passing(() => false, 60_000, 1_000);
+});

@@ -1,10 +1,13 @@
 /** Parts of a session that need no connection: its totals, whose generations are whose, and what a restart keeps. */
 import { expect, test } from 'vitest';
-import { endOfGenerations } from '../../bridge/session/job-log.ts';
+import type { KeptTemplate } from '../../bridge/nodes/template-store.ts';
+import { jobIdOf } from '../../bridge/session/job-book.ts';
+import { endOfGenerations, type Terms } from '../../bridge/session/job-log.ts';
 import { KeptSessions } from '../../bridge/session/kept-sessions.ts';
-import { sessionEntry } from '../../bridge/session/session-entries.ts';
+import { runEntry, sessionEntry, spentEntry, templatesEntry } from '../../bridge/session/session-entries.ts';
 import { Tally } from '../../bridge/session/tally.ts';
 import { concat } from '../../protocol/bytes.ts';
+import { HEADER_BYTES } from '../../protocol/ledger/header.ts';
 import { CODE } from '../../protocol/stratum/errors.ts';
 import { waiting } from '../pool/waiting-session.ts';
 
@@ -54,4 +57,29 @@ test('a session of before a restart is taken once, while it can be resumed: two 
   // It lasted to the end of its process, which is the newest note.
   expect(kept.take('b', 3_005)).toBeNull();
   expect([kept.take('c', 3_004)?.record.id, kept.size]).toEqual(['c', 0]);
+});
+
+test('jobs after a restart are numbered above all of before: a share on one of those must not name another', () => {
+  const kept = new KeptSessions({ bootId: new Uint8Array(8), resumeMillis: 1_000, maxSessions: 3 });
+  const body = { epochLength: 1, fees: 0n, parents: [], transactions: [] } as unknown as KeptTemplate;
+  const place = { header: new Uint8Array(HEADER_BYTES), epoch: 0, draws: 2, isFresh: false, cutHeight: 0, told: 0 };
+  for (const serials of [
+    [5, 6],
+    [9, 10],
+    [7, 8],
+  ]) {
+    const templates = serials.map((serial, draw) => ({ ...place, serial, draw }));
+    kept.read(templatesEntry({ templates, headHeight: 7, clean: false }, [body, body], 1_000));
+  }
+  expect(kept.newestSerial).toBe(10);
+  const record = waiting('a');
+  const terms = { generation: 40, shareWork: 77n, farm: null } as Terms;
+  kept.read(
+    concat(sessionEntry(record, 1_000), runEntry(record.owner, terms, jobIdOf(7, 1)), spentEntry(record.owner, terms)),
+  );
+  const { log, current } = kept.take('a', 1_000)?.record.jobs ?? {};
+  expect([current, log?.lastJobId]).toEqual([40, jobIdOf(7, 1)]);
+  expect(log?.terms.at(-1)).toMatchObject({ generation: 40, shareWork: 77n, isSpent: true, owner: record.owner });
+  expect(log?.runs.at(-1)).toEqual({ generation: 40, revision: 1, from: 7, to: 10 });
+  expect(kept.publications({ graceMillis: 0, memoryMillis: 0 }).at(-1)?.templates).toHaveLength(2);
 });

@@ -20,6 +20,7 @@ import { SIGNATURE_BYTES } from '../../protocol/transactions/transaction.ts';
 import { until } from '../until.ts';
 import { DrivenNetwork, MEMBERS } from './driven.ts';
 
+const MEBIBYTE = 1024 * 1024;
 const HEIGHT = 7;
 const keyOf = (member: number) => new Uint8Array(PUBLIC_KEY_BYTES).fill(member + 1);
 const committee = new Committee(
@@ -34,11 +35,18 @@ const voteOf = (member: number, round = 0, height = HEIGHT): Message & { type: '
 const forwardOf = (message: Message, members: bigint): Forward =>
   decodeForward(encodeForward(members, encodeMessage(message))) as Forward;
 
+type ForwardingTransport = ConstructorParameters<typeof Forwarding>[0];
+
+const forwardingOver = (transport: Omit<ForwardingTransport, 'accountOf'>) =>
+  new Forwarding({ ...transport, accountOf: String }, () => 0);
+
 /** A neighbour for each of these members, by its number; and a stranger that proved nothing. */
 function connectedTo(...members: number[]) {
   const sent: Peer[] = [];
   const traffic = { bytes: 0 };
-  const forwarding = new Forwarding({
+  const clock = { now: 0 };
+  const transport: ForwardingTransport = {
+    accountOf: String,
     company: () => [{ peers: ['s'], key: undefined }, ...members.map((m) => ({ peers: [`m${m}`], key: keyOf(m) }))],
     proven: (peer) => {
       const member = members.find((each) => `m${each}` === peer);
@@ -49,8 +57,8 @@ function connectedTo(...members: number[]) {
       sent.push(peer);
       traffic.bytes += bytes.length;
     },
-  });
-  return { forwarding, sent, traffic };
+  };
+  return { forwarding: new Forwarding(transport, (): number => clock.now), sent, traffic, clock };
 }
 
 test('an author with a connection to everybody asks nobody; one without asks two members, other ones each time, and names whom it lacks', () => {
@@ -63,7 +71,7 @@ test('an author with a connection to everybody asks nobody; one without asks two
 });
 
 test('a member behind a relay is named to neighbours with a direct connection: the relay may hold back what it carries', () => {
-  const forwarding = new Forwarding({
+  const forwarding = forwardingOver({
     company: () => [1, 2, 3, 4, 5].map((m) => ({ peers: [`m${m}`], key: keyOf(m), isRelayed: m === 3 })),
     proven: () => undefined,
     nearest: (peer) => peer,
@@ -174,6 +182,35 @@ test('a member that has all it may vote forwarded to everybody costs a neighbour
   expect(traffic.bytes).toBeLessThanOrEqual((heights + 1) * 5 * vote * (SEATS - 2));
 });
 
+test('what most members have forwarded to everybody takes a bounded part of a neighbour’s line, and what another one asks for goes out', () => {
+  const SEATS = 64;
+  const many = new Committee(
+    new Uint8Array(48),
+    Array.from({ length: SEATS }, (_, member) => ({ publicKey: keyOf(member), stake: member > 61 ? 100n : 1n })),
+  );
+  const [self, other] = [62, 63];
+  const { forwarding, sent, traffic, clock } = connectedTo(...[...Array(SEATS).keys()].filter((m) => m !== self));
+  const state = openState(HEIGHT, many, self, undefined, undefined);
+  const flood = (height: number) => {
+    state.height = height;
+    for (let round = 0; round < 2; round++)
+      for (let liar = 0; liar < 62; liar++)
+        for (const kind of [PREVOTE, PRECOMMIT] as const) {
+          const { vote } = voteOf(liar, round, height);
+          const asked = forwardOf({ type: 'vote', vote: { ...vote, kind } }, 2n ** 64n - 1n);
+          forwarding.forward(state, `m${liar}`, asked, true);
+        }
+    return traffic.bytes;
+  };
+  const first = flood(HEIGHT);
+  expect(first).toBeLessThan(13 * MEBIBYTE);
+  clock.now = 2_500;
+  expect(flood(HEIGHT + 1) - first).toBeLessThan(12 * MEBIBYTE);
+  const before = sent.length;
+  forwarding.forward(state, `m${other}`, forwardOf(voteOf(other, 0, HEIGHT + 1), 2n ** 12n - 1n), true);
+  expect(sent.length - before).toBe(12);
+});
+
 function* everyVote(height: number, final: CutName): Generator<[number, number, VoteKind, CutName]> {
   for (const at of [height - 1, height, height + 1])
     for (let round = 0; round < 40; round++)
@@ -183,7 +220,7 @@ function* everyVote(height: number, final: CutName): Generator<[number, number, 
 test('what is forwarded goes over a direct connection where there is one, and so does the question to forward', () => {
   const sent: Peer[] = [];
   const circuits = new Map<Peer, Peer>([['circuit of m1', 'm1']]);
-  const forwarding = new Forwarding({
+  const forwarding = forwardingOver({
     company: () => [
       { peers: ['m0'], key: keyOf(0) },
       { peers: ['m1', 'circuit of m1'], key: keyOf(1), isRelayed: false },

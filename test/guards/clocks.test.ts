@@ -1,5 +1,13 @@
 /** Clocks (docs/programs.md, docs/decisions/0017): which files read the system's clock, and that each clock handed on says which it is. */
 import { expect, test } from 'vitest';
+import type {
+  LedgerClock,
+  MonotonicClock,
+  SteadyClock,
+  SteadyMillis,
+  WallClock,
+  WallMillis,
+} from '../../runtime/clock/clock.ts';
 import { FILES, isCode, read, topFolder, withoutComments } from './project-files.ts';
 
 const FOLDERS = ['bridge', 'kernels', 'miner', 'node', 'pool', 'protocol', 'proxy', 'runtime', 'stack', 'wallet'];
@@ -53,4 +61,19 @@ test('a clock that is handed on has a type that says which clock it is', () => {
       .map((line) => `${path}: ${line.trim()}`),
   );
   expect(wrong).toEqual([]);
+});
+
+type Passes<Given, Wanted> = Given extends Wanted ? true : false;
+
+/** Shown by the check of types: where a clock passes for another, `true` or `false` does not fit here. */
+test('a clock of one kind does not pass for another', () => {
+  const refused: readonly [
+    Passes<WallClock, SteadyClock>,
+    Passes<WallClock, MonotonicClock>,
+    Passes<MonotonicClock, SteadyClock>,
+    Passes<SteadyClock, LedgerClock>,
+    Passes<WallMillis, SteadyMillis>,
+  ] = [false, false, false, false, false];
+  const taken: readonly [Passes<SteadyClock, MonotonicClock>, Passes<() => number, SteadyClock>] = [true, true];
+  expect([...new Set(refused), ...new Set(taken)]).toEqual([false, true]);
 });

@@ -229,6 +229,28 @@ const busy: Chunks = () => {
   throw new AskError('busy', 'the peer is busy');
 };
 
+test('a peer that is busy at every second question brings a long part, and is asked for each of its bytes once', async () => {
+  const length = 4 * CHUNK_BYTES;
+  const given: number[] = [];
+  let isBusy = true;
+  const peers = new Peers({
+    often: (part, from) => {
+      setImmediate(() => {
+        peers.now += 3_000;
+        peers.fetch.wake();
+      });
+      isBusy = !isBusy;
+      if (isBusy) return busy(part, from);
+      given.push(from);
+      return chunkOf(bytesOf(part, length), from);
+    },
+  });
+  expect(await peers.taken(rulesOf(1, length))).toEqual([FIRST]);
+  expect(given).toEqual([0, 1, 2, 3].map((i) => i * CHUNK_BYTES));
+  expect(peers.fetch.heldBytes).toBe(0);
+  expect(peers.faults.filter((line) => !line.endsWith('undefined'))).toEqual([]);
+});
+
 test('who has it and never sends it, or now and then a part of it, is not waited for without end', async () => {
   const peers = new Peers({ busy });
   const lost = expect(peers.taken(rulesOf(1))).rejects.toBeInstanceOf(LostSnapshot);

@@ -125,8 +125,29 @@ test('a visitor that asks for all it can get leaves the explorer to the others',
       () => false,
     );
   for (; now < 60_000; now += 250) {
-    for (let i = 0; i < 60; i++) await ask('greedy', `${now}/${i}`);
-    for (let i = 0; i < 28; i++) if (now % 10_000 === 0) expect(await ask('other', `o${now}/${i}`)).toBe(true);
+    for (let i = 0; i < 60; i++) await ask('192.0.2.1', `${now}/${i}`);
+    for (let i = 0; i < 28; i++) if (now % 10_000 === 0) expect(await ask('198.51.100.1', `o${now}/${i}`)).toBe(true);
+  }
+});
+
+test('a stranger with all addresses of a network leaves the explorer to the others, and a greedy neighbour leaves some of it', async () => {
+  let now = 0;
+  const node = Object.fromEntries(ROUTE_NAMES.map((name) => [name, async () => ({})])) as never;
+  const route = statusRoute(nodeRoutes(node, () => now));
+  const ask = async (client: string, id: string): Promise<boolean> =>
+    route.handle(asking(id), visitor(client)).then(
+      () => true,
+      () => false,
+    );
+  let asked = 0;
+  for (; now < 60_000; now += 100) {
+    for (let i = 0; i < 5; i++) await ask(`2001:db8:1:${(++asked).toString(16)}::/64`, `${asked}`);
+    for (let i = 0; i < 5; i++) await ask('192.0.2.1', `n${now}/${i}`);
+    if (now % 5_000 === 0)
+      for (let i = 0; i < 15; i++) {
+        expect(await ask('198.51.100.1', `o${now}/${i}`)).toBe(true);
+        if (i < 4) expect(await ask('192.0.2.9', `p${now}/${i}`)).toBe(true);
+      }
   }
 });
 

@@ -38,6 +38,17 @@ const rankedBy = (names: readonly string[], slices: Map<number, SliceWork>) =>
 const newestFirst = (slices: Map<number, SliceWork>) => [...slices.values()].reverse();
 
 describe('a window', () => {
+  test('nothing is divided by a slice that is missing, or has another total than the window says', () => {
+    const slices = slicesOf([new Map([['aa', 30n]]), new Map([['bb', 40n]])]);
+    const window = windowOf(60n, newestFirst(slices));
+    const [first, second] = [...slices.values()] as [SliceWork, SliceWork];
+    const divided = (...known: readonly SliceWork[]) =>
+      [...divideWindow(1_000n, window, new Map(known.map((each) => [each.slice, each])))].length;
+    expect(divided(first, second)).toBe(2);
+    for (const known of [[second], [first], [first, { ...second, total: 41n }]])
+      expect(() => divided(...known)).toThrow('is not the one the window names');
+  });
+
   test('by hand: the oldest slice counts in part, and an account is paid for that part alone', () => {
     const slices = slicesOf([
       new Map([

@@ -1,6 +1,13 @@
 /** Work of a single hash, against the exact work of its 256 bits. */
 import { expect, test } from 'vitest';
-import { targetToBytes, workOfHash, workOfTarget } from '../../protocol/ledger/target.ts';
+import {
+  MAX_TARGET,
+  targetFromBytes,
+  targetOfWork,
+  targetToBytes,
+  workOfHash,
+  workOfTarget,
+} from '../../protocol/ledger/target.ts';
 
 test('the work of a hash is that of the hardest target it meets, to seven bytes', () => {
   for (let bits = 0; bits <= 256; bits++)
@@ -15,4 +22,14 @@ test('the work of a hash is that of the hardest target it meets, to seven bytes'
     }
   expect(workOfHash(new Uint8Array(32))).toBe(Number.MAX_SAFE_INTEGER);
   expect(workOfHash(new Uint8Array(32).fill(255))).toBe(1);
+});
+
+test('a target has 32 bytes, and work is from 1 to that of the hardest target', () => {
+  for (const target of [0n, 1n, MAX_TARGET]) {
+    expect(targetFromBytes(targetToBytes(target))).toBe(target);
+    expect(targetOfWork(workOfTarget(target))).toBe(target);
+  }
+  for (const length of [0, 31, 33]) expect(() => targetFromBytes(new Uint8Array(length))).toThrow('32 bytes');
+  for (const target of [-1n, MAX_TARGET + 1n]) expect(() => workOfTarget(target)).toThrow('256 bits');
+  for (const work of [0n, -1n, MAX_TARGET + 2n]) expect(() => targetOfWork(work)).toThrow('from 1');
 });

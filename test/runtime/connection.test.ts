@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { Connection } from '../../runtime/door/connection.ts';
+import { Opened } from '../../runtime/door/opened.ts';
 import { Waiting } from '../../runtime/door/waiting.ts';
 
 const TIMES = { headMillis: 10, answerMillis: 1_000, stallMillis: 100, idleMillis: 10_000, requestMillis: 10 };
@@ -10,7 +11,12 @@ const TIMES = { headMillis: 10, answerMillis: 1_000, stallMillis: 100, idleMilli
 let clock = 0;
 
 function answering(socket: { writableLength: number; bytesWritten: number }): Connection {
-  const lists = { all: new Set<Connection>(), waiting: new Waiting<Connection>(), now: () => clock };
+  const lists = {
+    all: new Set<Connection>(),
+    waiting: new Waiting<Connection>(),
+    opened: new Opened<Connection>(),
+    now: () => clock,
+  };
   clock = 0;
   const connection = new Connection(socket as unknown as Socket, 'client', false, lists);
   connection.begin();

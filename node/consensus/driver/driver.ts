@@ -138,7 +138,7 @@ export class ConsensusDriver {
     this.#ledger = node.ledger;
     this.#cutMillis = cutMillis;
     this.#receivers = new Receivers(transport);
-    this.#forwarding = new Forwarding(transport);
+    this.#forwarding = new Forwarding(transport, steady);
     this.#presence = new Presence(dependencies.wall ?? wallMillis, steady, tickMillis(cutMillis));
     const rateOf = ({ perTick, burst }: typeof ANSWERED) => ({
       perSecond: (1_000 * perTick) / tickMillis(cutMillis),

@@ -4,12 +4,15 @@
  */
 import { ByteReader, type Bytes, ByteWriter, equalBytes } from '../../../protocol/bytes.ts';
 import { ProtocolError } from '../../../protocol/errors.ts';
+import { SureShare } from '../../../runtime/clients/sure-share.ts';
+import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import type { Committee } from '../engine/committee.ts';
 import type { Message, Peer, Proposal } from '../engine/effects.ts';
 import { earlyKey } from '../engine/intake.ts';
 import { seenVote } from '../engine/last-cut.ts';
 import type { ConsensusState } from '../engine/state.ts';
 import { hasBit, PRECOMMIT, PREVOTE, type Vote } from '../engine/votes.ts';
+import { MAX_KNOWN } from '../link/allowance.ts';
 import { FORWARD_TYPE } from '../link/message-types.ts';
 import type { Companion, Transport } from '../reach/transport.ts';
 import { decodeMessage, encodeMessage } from './messages.ts';
@@ -22,6 +25,12 @@ const NEAR_ROUNDS = 1;
 /** Messages of one author and height that are forwarded: votes and proposals of ten rounds. */
 export const MOST_OF_AUTHOR = 32;
 export const FORWARD_HEAD_BYTES = 9;
+const KIBIBYTE = 1024;
+/**
+ * What is sent for all authors together: own votes wait behind it, and liars may have most of the seats. In a second as much as strangers are sent
+ * at most, and surely some messages of each author.
+ */
+const FORWARDED_KIB = { all: { perSecond: 4 * 1024, burst: 8 * 1024 }, sure: { perSecond: 8, burst: 64 } };
 
 type Signed = Extract<Message, { type: 'vote' | 'proposal' }>;
 
@@ -89,14 +98,20 @@ function heldProposal(state: ConsensusState, { height, round }: Proposal): Messa
   return held && { type: 'proposal', proposal: held };
 }
 
+type ForwardingTransport = Pick<Transport, 'accountOf' | 'company' | 'proven' | 'nearest' | 'send'>;
+
 export class Forwarding {
-  readonly #transport: Pick<Transport, 'company' | 'proven' | 'nearest' | 'send'>;
+  readonly #transport: ForwardingTransport;
+  readonly #steady: SteadyClock;
+  readonly #forwardedKiB: SureShare;
   /** By height and author, the messages: those of the next height come before it begins. */
   readonly #forwarded = new Map<number, Map<number, Set<string>>>();
   #turn = 0;
 
-  constructor(transport: Pick<Transport, 'company' | 'proven' | 'nearest' | 'send'>) {
+  constructor(transport: ForwardingTransport, steady: SteadyClock) {
     this.#transport = transport;
+    this.#steady = steady;
+    this.#forwardedKiB = new SureShare(FORWARDED_KIB, MAX_KNOWN, steady());
   }
 
   /** The neighbours to ask to forward an own message, and for whom; undefined if it needs no forwarding. */
@@ -137,8 +152,12 @@ export class Forwarding {
     const name = nameOfMessage(message);
     if (forwarded.has(name) || forwarded.size >= MOST_OF_AUTHOR) return;
     forwarded.add(name);
-    for (const [member, peer] of this.#connected(author.committee))
-      if (member !== author.member && hasBit(members, member)) this.#transport.send(peer, bytes);
+    const [account, cost] = [this.#transport.accountOf(from), bytes.length / KIBIBYTE];
+    for (const [member, peer] of this.#connected(author.committee)) {
+      if (member === author.member || !hasBit(members, member)) continue;
+      if (!this.#forwardedKiB.take(account, this.#steady(), cost)) return;
+      this.#transport.send(peer, bytes);
+    }
   }
 
   nextHeight(height: number): void {

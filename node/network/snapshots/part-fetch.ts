@@ -65,12 +65,14 @@ export class LostSnapshot extends Error {}
 class NotThere extends Error {}
 
 /** A part on its way from a peer. */
-type Reading = { chunks: Uint8Array[]; bytes: number; askedAt: number; isGivenUp: boolean };
+type Reading = { chunks: Uint8Array[]; bytes: number; length: number; askedAt: number; isGivenUp: boolean };
 
 type WantedPart<T> = {
   readonly part: number;
   readonly rule: PartRule<T>;
   readonly asked: Map<PeerName, number>;
+  /** What a peer was too busy to send the rest of. */
+  readonly begun: Map<PeerName, Reading>;
   found?: { readonly value: T; readonly bytes: Uint8Array };
 };
 
@@ -128,7 +130,7 @@ export class PartFetch {
       }
       while (coming.done !== true && this.#hasRoom(window.length, ahead + coming.value.maxBytes)) {
         ahead += coming.value.maxBytes;
-        window.push({ part: next++, rule: coming.value, asked: new Map() });
+        window.push({ part: next++, rule: coming.value, asked: new Map(), begun: new Map() });
         coming = source.next();
       }
       if (window.length === 0) return;
@@ -192,6 +194,7 @@ export class PartFetch {
       if (wanted.found === undefined) {
         wanted.found = { value: wanted.rule.read(bytes), bytes };
         this.#count(bytes.length);
+        for (const reading of wanted.begun.values()) this.#readings.delete(reading);
       }
       this.#delivering.add(peer);
     } catch (error) {
@@ -210,29 +213,40 @@ export class PartFetch {
   }
 
   async #whole<T>(peer: PeerName, wanted: WantedPart<T>): Promise<Uint8Array> {
-    const reading: Reading = { chunks: [], bytes: 0, askedAt: 0, isGivenUp: false };
+    const begun = wanted.begun.get(peer);
+    wanted.begun.delete(peer);
+    if (begun !== undefined) this.#readings.delete(begun);
+    const reading =
+      begun?.isGivenUp === false ? begun : { chunks: [], bytes: 0, length: 1, askedAt: 0, isGivenUp: false };
     this.#readings.add(reading);
+    let isToContinue = false;
     try {
-      for (let length = 1; reading.bytes < length; ) {
+      while (reading.bytes < reading.length) {
         if (this.#closed !== undefined || wanted.found !== undefined)
           throw new Error('the part is not needed any more');
         const { bytes: from } = reading;
         reading.askedAt = this.#with.steady();
         const question = { type: 'part', height: this.#height, part: wanted.part, from } as const;
-        const chunk = decodeChunk(await this.#with.ask(peer, encodeSyncQuestion(question)));
+        // A peer that is busy now and then would bring no long part, if it were begun anew each time.
+        isToContinue = true;
+        const answer = await this.#with.ask(peer, encodeSyncQuestion(question));
+        isToContinue = false;
+        const chunk = decodeChunk(answer);
         if (reading.isGivenUp) throw new Error('others sent more meanwhile');
         if (chunk.length === 0) throw new NotThere('it does not have the part');
-        if (from === 0) length = chunk.length;
-        if (length > wanted.rule.maxBytes)
+        if (from === 0) reading.length = chunk.length;
+        if (reading.length > wanted.rule.maxBytes)
           throw new PeerFault(peer, 'false_proof', `part ${wanted.part} is longer than it may be`);
-        if (!isWholeChunk(chunk, length, from))
+        if (!isWholeChunk(chunk, reading.length, from))
           throw new PeerFault(peer, 'malformed', `bytes of part ${wanted.part} are missing`);
         reading.chunks.push(chunk.bytes);
         reading.bytes += chunk.bytes.length;
         this.#makeRoom(reading);
       }
     } finally {
-      this.#readings.delete(reading);
+      const isNeeded = reading.bytes > 0 && wanted.found === undefined && this.#closed === undefined;
+      if (isToContinue && isNeeded) wanted.begun.set(peer, reading);
+      else this.#readings.delete(reading);
     }
     return reading.chunks.length === 1 ? (reading.chunks[0] as Uint8Array) : Buffer.concat(reading.chunks);
   }

@@ -49,6 +49,9 @@ type Question = {
   isLate: boolean;
 };
 
+/** The parts of a block that a peer sent. */
+type Begun = { readonly id: Bytes; readonly parts: Bytes[]; length: number };
+
 type Taker = { readonly id: Bytes; readonly here: PromiseWithResolvers<FetchedBlock | undefined> };
 
 const has = (ids: readonly Bytes[], id: Bytes): boolean => ids.some((other) => equalBytes(other, id));
@@ -66,6 +69,8 @@ export class BlockFetch {
   readonly #without = new Set<PeerName>();
   /** Pending. */
   readonly #questions = new Set<Question>();
+  /** What is to be continued, of each peer one block. */
+  readonly #begun = new Map<PeerName, Begun>();
   #bytes = 0;
   #taker: Taker | undefined;
   #closed = false;
@@ -288,18 +293,38 @@ export class BlockFetch {
 
   /** One block may be too long for a line that is too slow for more. Where it came from another meanwhile: how much of it this peer had brought in the same time. */
   async #inParts(peer: PeerName, id: Bytes): Promise<readonly (AnsweredBlock | undefined)[] | number> {
-    const parts: Bytes[] = [];
-    for (let [from, length] = [0, 1]; from < length; from += CHUNK_BYTES) {
-      if (this.#closed || !this.#lacking.has(nameOf(id))) return from / length;
-      const part = decodeChunk(await this.#with.ask(peer, encodeSyncQuestion({ type: 'blockPart', id, from })));
+    const begun = this.#takeBegun(peer, id);
+    for (let from = begun.parts.length * CHUNK_BYTES; from < begun.length; from += CHUNK_BYTES) {
+      if (this.#closed || !this.#lacking.has(nameOf(id))) return from / begun.length;
+      const part = decodeChunk(await this.#askForPart(peer, begun, from));
       if (part.length === 0) return [undefined];
-      if (from === 0) length = part.length;
+      if (from === 0) begun.length = part.length;
+      const { length } = begun;
       if (length < HEADER_BYTES || length > HEADER_BYTES + MAX_BODY_BYTES || !isWholeChunk(part, length, from))
         throw new PeerFault(peer, 'malformed', 'bytes of a block are missing, or too many');
-      parts.push(part.bytes);
+      begun.parts.push(part.bytes);
     }
-    const block = concat(...parts);
+    const block = concat(...begun.parts);
     return [{ header: block.slice(0, HEADER_BYTES), body: block.subarray(HEADER_BYTES) }];
+  }
+
+  /** One that is busy at every second question would bring no long block, if its parts were asked for anew. */
+  async #askForPart(peer: PeerName, begun: Begun, from: number): Promise<Uint8Array> {
+    try {
+      return await this.#with.ask(peer, encodeSyncQuestion({ type: 'blockPart', id: begun.id, from }));
+    } catch (error) {
+      this.#begun.set(peer, begun);
+      throw error;
+    }
+  }
+
+  #takeBegun(peer: PeerName, id: Bytes): Begun {
+    const here = this.#with.peers(id);
+    // Under ever new names a stranger would leave more and more.
+    for (const other of this.#begun.keys()) if (!here.includes(other)) this.#begun.delete(other);
+    const begun = this.#begun.get(peer);
+    this.#begun.delete(peer);
+    return begun !== undefined && equalBytes(begun.id, id) ? begun : { id, parts: [], length: 1 };
   }
 
   /** The part of the blocks that came; 0 without the first, which every honest answer has room for. */

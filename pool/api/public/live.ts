@@ -20,14 +20,12 @@ export type PoolEvent = {
 };
 
 export type LiveOptions = {
-  /** Connections in total, and of one client. */
-  readonly maxPages?: number;
+  /** Of one client; in all as many as the listener admits. */
   readonly maxPagesPerClient?: number;
   readonly maxQueuedBytes?: number;
   readonly pingMillis?: number;
 };
 export const LIVE_DEFAULTS = {
-  maxPages: 5_000,
   maxPagesPerClient: 100,
   maxQueuedBytes: 64 * 1024,
   pingMillis: 30_000,
@@ -51,8 +49,8 @@ export class LiveHub {
   constructor(options: LiveOptions, dependencies: LiveDependencies) {
     this.#options = { ...LIVE_DEFAULTS, ...options };
     this.#first = dependencies.first;
-    const { maxPages: most, maxPagesPerClient: perClient, pingMillis } = this.#options;
-    this.#sockets = new WebSockets({ name: 'live', frameBytes: 1024, most, perClient, pingMillis }, dependencies);
+    const { maxPagesPerClient: perClient, pingMillis } = this.#options;
+    this.#sockets = new WebSockets({ name: 'live', frameBytes: 1024, perClient, pingMillis }, dependencies);
   }
 
   get pages(): number {

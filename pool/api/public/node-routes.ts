@@ -5,6 +5,7 @@
  */
 import { type ApiClient, ApiError } from '../../../protocol/api/client.ts';
 import { callCost, ROUTES, type RouteSpec } from '../../../protocol/api/routes.ts';
+import { clientNetwork } from '../../../runtime/clients/client-address.ts';
 import { FairShare } from '../../../runtime/clients/fair-share.ts';
 import { type MonotonicClock, monotonicMillis } from '../../../runtime/clock/clock.ts';
 import { ApiRefusal } from '../api-error.ts';
@@ -62,12 +63,17 @@ const tooMuch = (millis = RETRY_MILLIS) => new ApiRefusal('unavailable', 'the no
 export function nodeRoutes(node: NodeReads, now: MonotonicClock = monotonicMillis): Route[] {
   const turns = new Turns({ most: WAITING, holders: AT_ONCE });
   const ofClient = new Turns({ most: CLIENT_WAITING, holders: CLIENT_AT_ONCE });
-  const allowance = new FairShare(ALLOWANCE, now());
+  const clients = new FairShare(ALLOWANCE, now());
+  const networks = new FairShare(ALLOWANCE, now());
   let pausedUntil = Number.NEGATIVE_INFINITY;
   const pay = (client: string, cost: number) => {
     const at = now();
     if (at < pausedUntil) throw tooMuch(pausedUntil - at);
-    if (!allowance.take(client, at, cost)) throw tooMuch();
+    const network = clientNetwork(client);
+    // A client counts beside its network: neighbours have equal parts, and whoever owns a whole network has no more than any other client.
+    if (!networks.has(network, at, clients.taken(client, at) + cost)) throw tooMuch();
+    clients.charge(client, at, cost);
+    networks.charge(network, at, cost);
   };
   /** The limit is shared by all clients; each client first waits for its own requests. */
   const inTurn = async <T>(client: string, work: () => Promise<T>): Promise<T> => {
