@@ -249,7 +249,7 @@ export class Door {
     socket.on('close', this.#gone);
   }
 
-  /** If all places are taken, the connection that has waited longest for its client is closed, or a WebSocket of a client that holds many. */
+  /** If all places are taken, the connection that has waited longest for its client is closed, or a WebSocket of a network that holds many. */
   #placeFor(remote: string, local: string): string | undefined {
     const place = this.#places.take(remote, local);
     if (place !== undefined || this.#places.isFull?.(remote, local) !== true) return place;

@@ -7,7 +7,6 @@ import { refusal } from '../../node/api/api-error.ts';
 import { NODE_LIMITS } from '../../node/api/api-limits.ts';
 import { LiveConnection, type LiveDependencies } from '../../node/api/live-socket.ts';
 import { formatAddress } from '../../protocol/address.ts';
-import { ClientParts } from '../../runtime/clients/client-parts.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { ApiBed, type TestFrame, type TestSocket } from '../api/api-bed.ts';
 
@@ -74,7 +73,7 @@ test('behind the frame for which a connection is closed no frame is looked at', 
     new LiveConnection(socket, NODE_LIMITS, {
       allow,
       now: () => 0,
-      watched: new ClientParts(1),
+      watched: { take: () => true, giveBack: () => undefined },
     } as unknown as LiveDependencies);
   });
   await new Promise((resolve) => server.once('listening', resolve));

@@ -44,8 +44,8 @@ async function openPool() {
 }
 
 test.each([
-  ['directly', (i: number) => ({ from: `127.0.0.${i}` })],
-  ['behind a proxy', (i: number) => ({ from: PROXY, named: `192.0.2.${i}` })],
+  ['directly', (i: number) => ({ from: `127.0.${i}.1` })],
+  ['behind a proxy', (i: number) => ({ from: PROXY, named: `192.0.${i}.1` })],
 ])('two strangers hold all places with pages, %s: another has an answer and a page', async (_, client) => {
   const { live, open, ask } = await openPool();
   const held = await Promise.all(Array.from({ length: PLACES }, (_, n) => open(client(2 + (n % 2)))));
@@ -58,9 +58,9 @@ test.each([
 
 test('those who hold few keep them', async () => {
   const { live, open, ask } = await openPool();
-  const held = await Promise.all(Array.from({ length: PLACES }, (_, i) => open({ from: `127.0.0.${10 + (i % 6)}` })));
+  const held = await Promise.all(Array.from({ length: PLACES }, (_, i) => open({ from: `127.0.${10 + (i % 6)}.1` })));
   expect(held).not.toContain(false);
-  expect(await ask({ from: '127.0.0.4' })).toBe(undefined);
+  expect(await ask({ from: '127.0.4.1' })).toBe(undefined);
   expect(live.pages).toBe(PLACES);
 });
 
@@ -71,17 +71,20 @@ test('the oldest of who holds most goes, none of a program of this machine for a
     for (const one of own) opened.add(one, client);
     return own;
   };
-  const [near, some, most] = [of('near', 20, true), of('some', 8), of('most', 9)];
-  expect(opened.ofMany('new', false)).toBe(most[0]);
-  expect(opened.ofMany('new', true)).toBe(near[0]);
-  expect(opened.ofMany('most', false)).toBe(undefined);
+  const near = of('10.0.1.1', 20, true);
+  const some = of('10.0.2.1', 8);
+  // A network of one owner.
+  const most = [...of('2001:db8:1:1::/64', 4), ...of('2001:db8:1:2::/64', 5)];
+  expect(opened.ofMany('192.0.2.1', false)).toBe(most[0]);
+  expect(opened.ofMany('192.0.2.1', true)).toBe(near[0]);
+  expect(opened.ofMany('2001:db8:1:3::/64', false)).toBe(undefined);
   opened.delete(most[0] as (typeof most)[0]);
   opened.delete(most[1] as (typeof most)[0]);
-  expect(opened.ofMany('new', false)).toBe(some[0]);
+  expect(opened.ofMany('192.0.2.1', false)).toBe(some[0]);
   // Strangers with very many addresses are looked at in turn.
-  for (let i = 0; i < 1_000; i++) of(`many ${i}`, 1);
-  const looks = Array.from({ length: 16 }, () => opened.ofMany('new', false));
+  for (let i = 0; i < 1_000; i++) of(`10.${100 + (i >> 8)}.${i & 255}.1`, 1);
+  const looks = Array.from({ length: 16 }, () => opened.ofMany('192.0.2.1', false));
   expect(looks).toContain(some[0]);
   for (const one of [...near, ...some, ...most]) opened.delete(one);
-  expect(opened.ofMany('new', true)).toBe(undefined);
+  expect(opened.ofMany('192.0.2.1', true)).toBe(undefined);
 });

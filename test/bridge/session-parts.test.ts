@@ -1,9 +1,10 @@
 /** Parts of a session that need no connection: its totals, whose generations are whose, and what a restart keeps. */
 import { expect, test } from 'vitest';
 import type { KeptTemplate } from '../../bridge/nodes/template-store.ts';
-import { endOfGenerations } from '../../bridge/session/job-log.ts';
+import { jobIdOf } from '../../bridge/session/job-book.ts';
+import { endOfGenerations, type Terms } from '../../bridge/session/job-log.ts';
 import { KeptSessions } from '../../bridge/session/kept-sessions.ts';
-import { sessionEntry, templatesEntry } from '../../bridge/session/session-entries.ts';
+import { runEntry, sessionEntry, spentEntry, templatesEntry } from '../../bridge/session/session-entries.ts';
 import { Tally } from '../../bridge/session/tally.ts';
 import { concat } from '../../protocol/bytes.ts';
 import { HEADER_BYTES } from '../../protocol/ledger/header.ts';
@@ -71,5 +72,14 @@ test('jobs after a restart are numbered above all of before: a share on one of t
     kept.read(templatesEntry({ templates, headHeight: 7, clean: false }, [body, body], 1_000));
   }
   expect(kept.newestSerial).toBe(10);
+  const record = waiting('a');
+  const terms = { generation: 40, shareWork: 77n, farm: null } as Terms;
+  kept.read(
+    concat(sessionEntry(record, 1_000), runEntry(record.owner, terms, jobIdOf(7, 1)), spentEntry(record.owner, terms)),
+  );
+  const { log, current } = kept.take('a', 1_000)?.record.jobs ?? {};
+  expect([current, log?.lastJobId]).toEqual([40, jobIdOf(7, 1)]);
+  expect(log?.terms.at(-1)).toMatchObject({ generation: 40, shareWork: 77n, isSpent: true, owner: record.owner });
+  expect(log?.runs.at(-1)).toEqual({ generation: 40, revision: 1, from: 7, to: 10 });
   expect(kept.publications({ graceMillis: 0, memoryMillis: 0 }).at(-1)?.templates).toHaveLength(2);
 });

@@ -86,6 +86,10 @@ test('a document of whatever form is refused, and no reader of it ends', () => {
   const list = honest.list(SLICE);
   const names = new Set([...Object.keys(proof), ...Object.keys(list)]);
   expect([checkPoolProof(proof).valid, checkPoolList(list).valid]).toEqual([true, true]);
+  // Its name is what it says: receipts, credits and evidence name lists by it.
+  const list_id = 'ab'.repeat(48);
+  for (const verdict of [checkPoolProof({ ...proof, list_id }), checkPoolList({ ...list, list_id })])
+    expect(verdict).toEqual({ valid: false, reason: 'list_id' });
   for (const name of names)
     for (const value of [null, 5, 'x', [null], {}, [{}]]) {
       const wrong = { [name]: value };

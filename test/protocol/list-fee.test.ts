@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { listFee, type TermsFrom } from '../../protocol/books/books-terms.ts';
+import { listFee, sliceCutsOf, type TermsFrom, termsFault } from '../../protocol/books/books-terms.ts';
 
 const from = (from_slice: number, fee_ppm: number): TermsFrom => ({
   from_slice,
@@ -26,4 +26,14 @@ test('lists of an earlier release keep the fee of their slice', () => {
   expect(listFee({ terms }, asked)).toBe(990_000);
   expect(listFee({ terms, window_fee_from: 21 }, asked)).toBe(990_000);
   expect(listFee({ terms, window_fee_from: 20 }, asked)).toBe(5_000);
+});
+
+test('a slice has a whole number of cuts from one on: without one no deadline follows from the terms', () => {
+  const cutsOf = (slice_cuts: unknown) => {
+    const list = [{ ...from(0, 1), slice_cuts: slice_cuts as number }];
+    return [sliceCutsOf({ pplns: list, solo: list }), termsFault({ pplns: list, solo: list })];
+  };
+  for (const cuts of [1, 240]) expect(cutsOf(cuts)).toEqual([cuts, undefined]);
+  for (const cuts of [0, -1, 0.5, '240', null, undefined]) expect(cutsOf(cuts)).toEqual([undefined, 'slice_cuts']);
+  expect(sliceCutsOf({ pplns: [], solo: [] })).toBeUndefined();
 });

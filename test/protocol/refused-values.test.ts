@@ -7,6 +7,7 @@ import { decodeBody, encodeBody } from '../../protocol/ledger/body.ts';
 import { encodeExtranonce } from '../../protocol/ledger/tag.ts';
 import { checkReconnect, checkWork } from '../../protocol/stratum/messages.ts';
 import { parsePaymentUri } from '../../protocol/transactions/payment-uri.ts';
+import { decodeRecipientPayloads, encodeRecipientPayloads } from '../../protocol/transactions/recipient-payload.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 
 const payload = Uint8Array.of(0, ...pattern('payee', 48));
@@ -54,4 +55,16 @@ test('work has at most 128 bits, and a miner is sent to a host name alone', () =
   const to = (host: string) => checkReconnect({ host, port: 1, waitMillis: 0 }).host;
   expect(to('pool.example')).toBe('pool.example');
   for (const host of ['a b', 'pool/x', 'x'.repeat(1_000)]) expect(() => to(host)).toThrow('a host name');
+});
+
+test('each recipient of a payment reads the bytes that are for its output, and no others', () => {
+  const bytes = (length: number) => new Uint8Array(length).fill(length);
+  const payloads = [0, 2, 7].map((outputIndex) => ({ outputIndex, bytes: bytes(10 * outputIndex + 1) }));
+  const encoded = encodeRecipientPayloads(payloads);
+  expect(decodeRecipientPayloads(encoded)).toEqual(payloads);
+  for (const wrong of [encoded.subarray(1), encoded.subarray(0, -1), Uint8Array.of(...encoded, 0)])
+    expect(() => decodeRecipientPayloads(wrong)).toThrow();
+  for (const wrong of [[...payloads].reverse(), [payloads[0]!, payloads[0]!]])
+    expect(() => encodeRecipientPayloads(wrong)).toThrow();
+  expect(() => encodeRecipientPayloads([{ outputIndex: 0, bytes: bytes(70_000) }])).toThrow('too long');
 });
