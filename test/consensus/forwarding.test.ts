@@ -217,6 +217,18 @@ function* everyVote(height: number, final: CutName): Generator<[number, number, 
       for (const kind of [PREVOTE, PRECOMMIT] as const) for (const cut of [final, NIL]) yield [at, round, kind, cut];
 }
 
+test('that members voted twice is told of a few in a second, however many do so at every height, and of another one at once', () => {
+  const { forwarding, clock } = connectedTo(1);
+  const flood = () => [...Array(62).keys()].filter((liar) => forwarding.mayTellOf(liar)).length;
+  const [first, again] = [flood(), flood()];
+  expect(first).toBeGreaterThan(8);
+  expect(first + again).toBeLessThanOrEqual(16);
+  clock.now = 2_500;
+  expect(flood()).toBeLessThanOrEqual(11);
+  clock.now = 5_000;
+  expect(forwarding.mayTellOf(63)).toBe(true);
+});
+
 test('what is forwarded goes over a direct connection where there is one, and so does the question to forward', () => {
   const sent: Peer[] = [];
   const circuits = new Map<Peer, Peer>([['circuit of m1', 'm1']]);

@@ -420,8 +420,10 @@ export class ConsensusDriver {
   /** Forwarded, so that nodes with one of the two votes, or none, have the evidence too. */
   #accuse({ first, second }: Effect & { do: 'evidence' }): void {
     const { height, round, member, kind } = first;
-    this.#with.log.warn('a member voted twice', { height, round, member, kind });
-    for (const vote of [first, second]) this.#send('all', { type: 'vote', vote });
+    if (this.#forwarding.mayTellOf(member)) {
+      this.#with.log.warn('a member voted twice', { height, round, member, kind });
+      for (const vote of [first, second]) this.#send('all', { type: 'vote', vote });
+    }
     const accused = this.#ledger.committee(height)?.members[member];
     if (accused !== undefined) this.#with.onEvidence?.(evidenceOf(accused.validatorId, first, second));
   }

@@ -4,6 +4,7 @@
  */
 import { ByteReader, type Bytes, ByteWriter, equalBytes } from '../../../protocol/bytes.ts';
 import { ProtocolError } from '../../../protocol/errors.ts';
+import { FairShare } from '../../../runtime/clients/fair-share.ts';
 import { SureShare } from '../../../runtime/clients/sure-share.ts';
 import type { SteadyClock } from '../../../runtime/clock/clock.ts';
 import type { Committee } from '../engine/committee.ts';
@@ -31,6 +32,8 @@ const KIBIBYTE = 1024;
  * at most, and surely some messages of each author.
  */
 const FORWARDED_KIB = { all: { perSecond: 4 * 1024, burst: 8 * 1024 }, sure: { perSecond: 8, burst: 64 } };
+/** Members of which both of two contrary votes are told to everybody: liars that lose their bonds could fill the line at every height. */
+const TOLD = { perSecond: 4, burst: 16 };
 
 type Signed = Extract<Message, { type: 'vote' | 'proposal' }>;
 
@@ -104,6 +107,7 @@ export class Forwarding {
   readonly #transport: ForwardingTransport;
   readonly #steady: SteadyClock;
   readonly #forwardedKiB: SureShare;
+  readonly #told: FairShare;
   /** By height and author, the messages: those of the next height come before it begins. */
   readonly #forwarded = new Map<number, Map<number, Set<string>>>();
   #turn = 0;
@@ -112,6 +116,7 @@ export class Forwarding {
     this.#transport = transport;
     this.#steady = steady;
     this.#forwardedKiB = new SureShare(FORWARDED_KIB, MAX_KNOWN, steady());
+    this.#told = new FairShare(TOLD, steady());
   }
 
   /** The neighbours to ask to forward an own message, and for whom; undefined if it needs no forwarding. */
@@ -158,6 +163,11 @@ export class Forwarding {
       if (!this.#forwardedKiB.take(account, this.#steady(), cost)) return;
       this.#transport.send(peer, bytes);
     }
+  }
+
+  /** Whether the two votes of this member are sent to all now: others saw them too, and one such pair is enough to slash it. */
+  mayTellOf(member: number): boolean {
+    return this.#told.take(String(member), this.#steady());
   }
 
   nextHeight(height: number): void {
