@@ -107,7 +107,7 @@ export class PayoutLoop {
   }
 
   async round(mode: RoundMode): Promise<RoundReport> {
-    const { sql, wallet, log } = this.#dependencies;
+    const { sql, wallet, log, isCaughtUp } = this.#dependencies;
     const open = await openPayouts(sql);
     const finalized = await this.#followSubmitted(open);
     const nothing = { reserved: 0, submitted: 0, finalized, isComplete: false };
@@ -119,7 +119,8 @@ export class PayoutLoop {
     const isToSend = mode !== 'follow' && open.some((payout) => this.#isToSend(payout, status.value));
     if (!this.#isCompared || mode === 'pay' || isToSend)
       this.#isCompared = await this.#reconciliation.run(status.value);
-    if (!this.#isCompared || mode === 'follow') return nothing;
+    // A payout of books that fell back would commit an earlier slice than those before it (books rule 21).
+    if (!this.#isCompared || mode === 'follow' || !(await isCaughtUp())) return nothing;
     await this.#compound(status.value);
     const { reserved, isComplete } = mode === 'pay' ? await this.#reserveDue() : { reserved: 0, isComplete: false };
     return { reserved, submitted: await this.#sendAll(status.value), finalized, isComplete };

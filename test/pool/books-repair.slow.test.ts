@@ -183,8 +183,9 @@ test('what the books have not credited is waited for; then held, until a person 
   expect(await behind.loop.round('pay')).toMatchObject({ reserved: 0, submitted: 0 });
   expect(await payoutsHeld(behind.sql)).toMatch(/still catching up/);
   await behind.sql`update accounts set balance = 5500`;
-  expect(await behind.loop.round('pay')).toMatchObject({ submitted: 1 });
+  expect(await behind.loop.round('pay')).toMatchObject({ submitted: 0 });
   expect(await payoutsHeld(behind.sql)).toBeNull();
+  expect(await loopOf(behind.sql, behind.wallet).round('pay')).toMatchObject({ submitted: 1 });
 
   const { sql, wallet, lose, loop, made } = await setUp([1500n]);
   lose(1, [
