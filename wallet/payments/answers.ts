@@ -6,6 +6,7 @@
 import type { SteadyClock } from '../../runtime/clock/clock.ts';
 import type { Follower } from '../chain/follower.ts';
 import type { Book } from '../state/book.ts';
+import type { Journal } from '../state/journal.ts';
 import { asOf, type OutgoingRecord, type RequestRecord } from '../state/records.ts';
 import type { WalletStore } from '../state/store.ts';
 import { WalletError, type WalletErrorCode } from '../wallet-error.ts';
@@ -25,6 +26,8 @@ export type AnswersOptions = {
 export type AnswersDependencies = {
   readonly book: Book;
   readonly store: Pick<WalletStore, 'request' | 'outgoing'>;
+  /** The disk may be behind the book: what has left the book is read when it is written. */
+  readonly journal: Pick<Journal, 'written'>;
   readonly follower: Pick<Follower, 'soundHeight'>;
   /** A monotonic clock: setting the system clock back must not make a call wait longer. */
   readonly steady: SteadyClock;
@@ -42,9 +45,10 @@ export class Answers {
 
   /** A request id that was used before. The disk is read only if the id may be there. */
   async request(requestId: string): Promise<RequestRecord | undefined> {
-    const { book, store } = this.#with;
+    const { book, store, journal } = this.#with;
     const recent = book.recent.get(requestId);
     if (recent !== undefined || !book.requestIds.mayHave(requestId)) return recent;
+    await journal.written();
     return await store.request(requestId);
   }
 
@@ -57,10 +61,12 @@ export class Answers {
 
   /** The current records of a request's transactions. */
   async transactions(request: RequestRecord): Promise<OutgoingRecord[]> {
-    const { store, book, follower } = this.#with;
+    const { store, journal, book, follower } = this.#with;
     const found: OutgoingRecord[] = [];
     for (const name of request.transactions) {
-      const record = book.open.get(name) ?? (await store.outgoing(name));
+      const open = book.open.get(name);
+      if (open === undefined) await journal.written();
+      const record = open ?? (await store.outgoing(name));
       if (record !== undefined) found.push(asOf(record, follower.soundHeight));
     }
     return found;

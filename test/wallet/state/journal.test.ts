@@ -52,3 +52,25 @@ test('a turn sends nothing whose write is still under way', async () => {
   await Promise.all([sent, turning]);
   expect(node.mempool.size).toBe(1);
 });
+
+test('a payment of a cut that is read but not yet written is not told as it was before', async () => {
+  const node = new FakeNode();
+  const { wallet, call, turn } = await fundedWallet(node, [5n * COIN]);
+  await call('send', order);
+  const { write } = wallet.store;
+  const disk = Promise.withResolvers<void>();
+  wallet.store.write = async (changes, durable) => {
+    await disk.promise;
+    await write.call(wallet.store, changes, durable);
+  };
+  node.seal();
+  const turning = turn();
+  await expect.poll(() => wallet.book.open.size).toBe(0);
+  const again = call('send', order);
+  // A look at the disk is over by now, if it waited for nothing.
+  await wallet.store.outgoing('none');
+  await wallet.store.outgoing('none');
+  disk.resolve();
+  expect(await again).toMatchObject({ duplicate: true, state: 'finalized' });
+  await turning;
+});
