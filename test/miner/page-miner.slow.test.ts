@@ -129,7 +129,7 @@ test('left to choose, a page with nothing but an imitated card uses the processo
       kind: 'wasm',
       notice: expect.stringMatching(/^The processor is used: /),
     });
-  expect((await told(page)).problem).toBeUndefined();
+  await expect.poll(async () => (await told(page)).problem).toBeUndefined();
 });
 
 test('a card that was chosen and fails is replaced by the processor', async () => {
