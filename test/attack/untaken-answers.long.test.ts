@@ -65,6 +65,16 @@ function ask(port: number, from: string, words: string): Socket {
   return socket;
 }
 
+/** Who reads at last gets so many bytes. */
+async function reads(socket: Socket, bytes: number): Promise<void> {
+  let read = 0;
+  socket.on('data', (data) => {
+    read += data.length;
+  });
+  socket.resume();
+  await until(() => read >= bytes);
+}
+
 const get = (path: string): string => `GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`;
 const upgrade =
   'GET / HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n';
@@ -79,12 +89,7 @@ test.each([
   for (let i = 0; i < LIARS; i++) ask(port, '127.0.0.2', words);
   await until(() => asked() === 1 + LIARS);
   await until(() => held() <= HELD);
-  let read = 0;
-  honest.on('data', (data) => {
-    read += data.length;
-  });
-  honest.resume();
-  await until(() => read >= SMALL.length);
+  await reads(honest, SMALL.length);
 });
 
 test('of clients behind a proxy the one that holds most is ended, and not the one with the largest answer', async () => {
@@ -95,12 +100,7 @@ test('of clients behind a proxy the one that holds most is ended, and not the on
   for (let i = 0; i < LIARS; i++) ask(port, PROXY, of('192.0.2.2', '/small'));
   await until(() => asked() === 1 + LIARS);
   await until(() => held() <= HELD);
-  let read = 0;
-  honest.on('data', (data) => {
-    read += data.length;
-  });
-  honest.resume();
-  await until(() => read >= LARGE.length);
+  await reads(honest, LARGE.length);
 });
 
 test('bodies that clients never finish have the same bound', async () => {
